@@ -1,12 +1,13 @@
 """A question holds its call: every field of it survives a restart, and stores of earlier versions are still read."""
 
 import sqlite3
+from dataclasses import fields
 from pathlib import Path
 
 from tests.calls.small_calls import YES, SmallCalls, opened, told
 
-from agent_gate.approval.rows import LIVE, SELECT_APPROVALS, approval_of, insert_approval
-from agent_gate.core.approval import Approval, Hashes
+from agent_gate.approval.rows import LIVE, SELECT_APPROVALS, approval_of, insert_approval, resolve_approval
+from agent_gate.core.approval import Answer, Answered, Approval, Asked, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State
 from agent_gate.store.migrate import shipped
 
@@ -30,34 +31,57 @@ CALL = Call(
 )
 
 
-def kept(approval: Approval) -> tuple[object, ...]:
-    """The row of a question as the store gives it back."""
+ASKED = Asked(
+    at=1.0,
+    expires_at=2.0,
+    wire="lab__act",
+    sentence="May it?",
+    secret=frozenset({"password"}),
+    facts={"element": "Buy now"},
+    picture="image/png",
+    number="47",
+)
+QUESTION = Approval(
+    id="2" * 32,
+    call=CALL,
+    decision=Decision(effect="ask", approvers=("eve",), lifetime=30.0, near="almost"),
+    signature="lab__act()",
+    hashes=Hashes("a", "d"),
+    asked=ASKED,
+    gateway="g1",
+)
+
+
+def kept(*approvals: Approval) -> Approval:
+    """The question as the store gives it back, put and then ended as it is here."""
     connection = sqlite3.connect(":memory:")
     for migration in shipped():
         connection.executescript(migration.sql)
-    statement = insert_approval(approval)
-    connection.execute(statement.sql, statement.params)
-    return connection.execute(f"{SELECT_APPROVALS} WHERE id = ?", (approval.id,)).fetchone()
+    asked, *ended = approvals
+    for statement in (insert_approval(asked), *map(resolve_approval, ended)):
+        connection.execute(statement.sql, statement.params)
+    return approval_of(connection.execute(f"{SELECT_APPROVALS} WHERE id = ?", (asked.id,)).fetchone())
 
 
 def test_every_field_of_a_call_survives_a_restart() -> None:
     plain = Call(tool="", arguments={}, caller=Caller(name=""))
     for name in Call.__struct_fields__:
         assert name in LIVE or getattr(CALL, name) != getattr(plain, name), f"give CALL a {name} of its own"
-    approval = Approval(
-        id="2" * 32,
-        call=CALL,
-        wire="lab__act",
-        signature="lab__act()",
-        hashes=Hashes("a", "d"),
-        decision=Decision(effect="ask", approvers=("eve",), lifetime=30.0, near="almost"),
-        secret=frozenset({"password"}),
-        sentence="May it?",
-        asked_at=1.0,
-        expires_at=2.0,
-        number="47",
+    assert kept(QUESTION) == QUESTION
+
+
+def test_how_a_question_was_put_and_how_it_ended_survive_a_restart() -> None:
+    for field in fields(Asked):
+        assert getattr(ASKED, field.name) not in ("", None, frozenset()), f"give ASKED a {field.name}"
+    answer = Answer(
+        verdict="approve", person="eve", channel="page", lifetime="hour", reason="fine", terms={"days": 7}
     )
-    assert approval_of(kept(approval)) == approval
+    ended = QUESTION.ended(State.APPROVED, answer, 3.0)
+    for field in fields(Answered):
+        assert getattr(ended.answered, field.name) != getattr(Answered(), field.name), (
+            f"give it a {field.name}"
+        )
+    assert kept(QUESTION, ended) == ended
 
 
 def test_a_store_of_version_0_1_0_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -95,6 +119,6 @@ def test_a_store_of_version_0_1_0_goes_on_where_it_was(tmp_path: Path) -> None:
             assert [outcome.state for outcome in outcomes] == [State.COMPLETED, State.COMPLETED, State.DENIED]
             assert sorted(job.arguments["n"] for job in gate.jobs) == [1, 2]
             ended = {a.call_id: a for a in await gate.inbox.list_past(ended=True)}
-            assert ended[f"{3:032x}"].reason == "not now"
+            assert ended[f"{3:032x}"].answered.reason == "not now"
 
     told(story)

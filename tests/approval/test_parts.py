@@ -7,7 +7,7 @@ import json
 import re
 import time
 import unicodedata
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -26,7 +26,7 @@ from agent_gate.approval.channels.webhook import filled, sign, slack
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import INVISIBLE, card, clock, fate, lines, visible, whole
 from agent_gate.config.load import load
-from agent_gate.core.approval import Answer, Approval, Hashes
+from agent_gate.core.approval import Answer, Answered, Approval, Asked, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State, new_id
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import DependencyUnavailable
@@ -42,7 +42,7 @@ JSON = st.recursive(
 
 
 def approval(**more):
-    fields = {
+    given = {
         "id": new_id(),
         "call_id": new_id(),
         "caller": Caller(name="pi"),
@@ -53,16 +53,15 @@ def approval(**more):
         "arguments_hash": "a" * 64,
         "definition_hash": "d" * 64,
         "decision": Decision(effect="ask", rule="ask *", where="permissions.yaml:3"),
-        "asked_at": 1000.0,
+        "at": 1000.0,
         "expires_at": 1900.0,
     }
-    fields |= more
-    of_call = {
-        name: fields.pop(name) for name in Call.__struct_fields__[1:] if name in fields and name != "id"
-    }
-    call = Call(id=fields.pop("call_id"), tool=fields.pop("tool_id"), **of_call)
-    hashes = Hashes(fields.pop("arguments_hash"), fields.pop("definition_hash"))
-    return Approval(call=call, hashes=hashes, **fields)
+    given |= more
+    of_call = {name: given.pop(name) for name in Call.__struct_fields__[1:] if name in given and name != "id"}
+    call = Call(id=given.pop("call_id"), tool=given.pop("tool_id"), **of_call)
+    hashes = Hashes(given.pop("arguments_hash"), given.pop("definition_hash"))
+    asked = Asked(**{field.name: given.pop(field.name) for field in fields(Asked) if field.name in given})
+    return Approval(call=call, hashes=hashes, asked=asked, **given)
 
 
 def test_a_card_names_the_rule_that_almost_allowed_the_call():
@@ -181,9 +180,8 @@ def test_declared_secrets_are_masked_and_known_ones_redacted():
 
 
 def test_every_end_says_who_where_when_and_how():
-    ended = replace(
-        approval(), state=State.APPROVED, answered_by="ann", channel="page", answered_at=1.0, lifetime="hour"
-    )
+    said = Answered(at=1.0, by="ann", channel="page", lifetime="hour")
+    ended = replace(approval(), state=State.APPROVED, answered=said)
     assert card(ended).outcome().startswith("Approved for one hour by ann on page at 1970-")
     assert "nobody answered" in card(replace(ended, state=State.EXPIRED)).outcome()
     assert card(approval()).outcome() == ""
@@ -311,7 +309,7 @@ async def world(tmp_path):
 
 
 def asked_now(clock, **more):
-    return approval(asked_at=clock.now(), expires_at=clock.now() + 600, **more)
+    return approval(at=clock.now(), expires_at=clock.now() + 600, **more)
 
 
 async def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
@@ -327,7 +325,7 @@ async def test_each_question_is_told_once_across_failures_and_restarts(tmp_path)
     again = Recorder()
     await dispatcher.start([ToldChannel(channel=again)])
     resolved = await inbox.resolve(
-        question, State.DENIED, Answer(verdict="deny", person="ann", channel="page"), []
+        question.ended(State.DENIED, Answer(verdict="deny", person="ann", channel="page"), clock.now())
     )
     inbox.announce(resolved)
     await heard(again, 1)
@@ -364,7 +362,9 @@ async def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
     inbox.announce(question)
     await heard(channel, 1)
     await dispatcher.stop()
-    await inbox.resolve(question, State.EXPIRED, Answer(verdict="deny", person="nobody", channel="clock"), [])
+    await inbox.resolve(
+        question.ended(State.EXPIRED, Answer(verdict="deny", person="nobody", channel="clock"), clock.now())
+    )
     await dispatcher.start([ToldChannel(channel=channel)])
     await heard(channel, 2)
     assert channel.seen[1] == ("expired", "m1")
@@ -378,9 +378,9 @@ async def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetim
     question = asked_now(clock)
     await inbox.put(question)
     answer = Answer(verdict="approve", person="ann", channel="page", lifetime=lifetime)
-    await inbox.resolve(question, State.APPROVED, answer, [])
+    await inbox.resolve(question.ended(State.APPROVED, answer, clock.now()))
     kept = await inbox.get(question.id)
-    assert kept.lifetime == lifetime
+    assert kept.answered.lifetime == lifetime
     assert kept.state is State.APPROVED
     await store.close()
 
@@ -390,7 +390,9 @@ async def expect_to_hear_of_a_question_and_its_end(inbox, clock, channel):
     question = asked_now(clock)
     await inbox.put(question)
     await heard(channel, 1)
-    await inbox.resolve(question, State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), [])
+    await inbox.resolve(
+        question.ended(State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), clock.now())
+    )
     await heard(channel, 2)
     assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
 
@@ -461,7 +463,7 @@ async def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_pat
     inbox.announce(question)
     await heard(early, 1)
     resolved = await inbox.resolve(
-        question, State.APPROVED, Answer(verdict="approve", person="ann", channel="page"), []
+        question.ended(State.APPROVED, Answer(verdict="approve", person="ann", channel="page"), clock.now())
     )
     inbox.announce(resolved)
     await heard(early, 2)

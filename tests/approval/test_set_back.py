@@ -34,7 +34,7 @@ def clock():
 def test_a_question_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
     async def scenario(store):
         inbox = Inbox(store, clock)
-        await inbox.put(approval(asked_at=clock.wall, expires_at=clock.wall + 900))
+        await inbox.put(approval(at=clock.wall, expires_at=clock.wall + 900))
         assert inbox.due() == []
         clock.pass_by(900, wall=wall)
         assert len(inbox.due()) == 1
@@ -44,7 +44,7 @@ def test_a_question_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall)
 
 def test_a_question_gets_its_whole_time_at_most_when_the_clock_is_set_back_between_two_runs(tmp_path, clock):
     async def scenario(store):
-        await Inbox(store, clock).put(approval(asked_at=clock.wall, expires_at=clock.wall + 900))
+        await Inbox(store, clock).put(approval(at=clock.wall, expires_at=clock.wall + 900))
         clock.pass_by(0, wall=-HOUR)
         again = Inbox(store, clock)
         await again.load()
@@ -58,7 +58,7 @@ def test_a_question_gets_its_whole_time_at_most_when_the_clock_is_set_back_betwe
 def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
     async def scenario(store):
         grants = Grants(store, clock)
-        made = grants.from_answer(approval(asked_at=clock.wall, expires_at=clock.wall + 900), "hour", "anna")
+        made = grants.from_answer(approval(at=clock.wall, expires_at=clock.wall + 900), "hour", "anna")
         assert made is not None
         grant = made[0]
         grants.remember(grant)
@@ -73,7 +73,7 @@ def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
 def test_what_is_open_ends_when_the_wall_says_so_though_the_other_clock_slept(tmp_path, clock):
     async def scenario(store):
         inbox, grants = Inbox(store, clock), Grants(store, clock)
-        asked = approval(asked_at=clock.wall, expires_at=clock.wall + 900)
+        asked = approval(at=clock.wall, expires_at=clock.wall + 900)
         await inbox.put(asked)
         grant, _ = grants.from_answer(asked, "hour", "anna")
         grants.remember(grant)

@@ -275,7 +275,7 @@ def test_an_approval_that_was_durable_only_after_its_time_is_not_honoured(tmp_pa
 
             def pass_time(approval):
                 if approval.state is State.APPROVED:
-                    gate.clock.time = approval.expires_at
+                    gate.clock.time = approval.asked.expires_at
 
             asked = await gate.calls.run(gate.call(), wait=0)
             gate.inbox.subscribe(pass_time)

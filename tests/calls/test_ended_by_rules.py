@@ -51,7 +51,7 @@ def test_a_question_that_a_rule_ends_says_why_to_its_caller_and_in_the_record(tm
             assert (await waiting).error.details == {"reason": "The baby sleeps"}
             [kept] = (await gate.calls.read_kept(ANNA)).results
             assert kept.outcome.error.details == {"reason": "The baby sleeps"}
-            assert (await gate.inbox.get(asked.id)).reason == "The baby sleeps"
+            assert (await gate.inbox.get(asked.id)).answered.reason == "The baby sleeps"
 
     told(story)
 
@@ -62,7 +62,7 @@ def test_a_sentence_leaves_out_what_the_call_does_not_say(tmp_path):
             gate = SmallCalls(store, action="ask", sentence="Read[ number {n}] now?")
             for arguments, sentence in (({"n": 2}, "Read number 2 now?"), ({}, "Read now?")):
                 await gate.calls.run(gate.call(arguments=arguments), wait=0)
-                assert gate.inbox.open()[-1].sentence == sentence
+                assert gate.inbox.open()[-1].asked.sentence == sentence
 
     told(story)
 

@@ -114,7 +114,7 @@ def test_a_question_names_what_the_call_would_act_on(tmp_path):
         async with web(tmp_path) as gate:
             asked = await gate.ask()
             assert asked.signature == "web__click(e12, Add to basket on https://shop.example)"
-            assert asked.sentence == "Click Add to basket?"
+            assert asked.asked.sentence == "Click Add to basket?"
             shown = {argument.name: argument.value for argument in card(asked).arguments}
             assert shown == {
                 "ref": '"e12"',
@@ -175,7 +175,7 @@ def test_an_approved_call_does_not_act_on_something_else_after_a_restart(tmp_pat
             first = await gate.ask()
         async with web(tmp_path) as gate:
             again = await gate.asked()
-            assert (again.facts, again.hashes) == (first.facts, first.hashes)
+            assert (again.asked.facts, again.hashes) == (first.asked.facts, first.hashes)
             assert (await gate.approve(again)).state is State.COMPLETED
             await gate.ask()
         moved = Browser()
@@ -216,7 +216,7 @@ def test_a_grant_holds_only_for_the_facts_it_was_given_for(tmp_path):
                 assert (await gate.calls.run(gate.call(name))).state is State.COMPLETED
                 gate.browser.page = {**page, "element": "Buy now"}
                 other = await gate.ask(name=name)
-                assert other.facts["element"] == "Buy now"
+                assert other.asked.facts["element"] == "Buy now"
                 gate.browser.page = page
                 assert (await gate.calls.run(gate.call(name))).state is State.COMPLETED
                 await gate.calls.withdraw(other.call_id, other.caller)
@@ -284,7 +284,7 @@ def test_a_question_has_the_picture_that_its_source_shows(tmp_path):
     async def story():
         async with web(tmp_path) as gate:
             asked = await gate.ask()
-            assert asked.picture == "image/png"
+            assert asked.asked.picture == "image/png"
             assert await pictures.read_picture(gate.store, asked) == Picture("image/png", PNG)
             await gate.calls.run(gate.call(), wait=0)
             assert gate.browser.pictures == 1
@@ -307,7 +307,7 @@ def test_a_question_is_asked_without_a_picture_that_does_not_come_or_cannot_be_s
             for one in (never, broken, Picture("text/html", b"<script>"), huge, None):
                 gate.browser.picture_now = one
                 asked = await gate.ask()
-                assert asked.picture == ""
+                assert asked.asked.picture == ""
                 assert await pictures.read_picture(gate.store, asked) is None
                 await gate.calls.withdraw(asked.call_id, asked.caller)
 
@@ -335,7 +335,7 @@ def test_a_picture_goes_a_while_after_its_question(tmp_path):
             asked = await gate.ask()
 
             class Later:
-                now = staticmethod(lambda: asked.expires_at + pictures.KEPT_SECONDS)
+                now = staticmethod(lambda: asked.asked.expires_at + pictures.KEPT_SECONDS)
 
             await pictures.purge_pictures(gate.store, gate.clock)
             assert await pictures.read_picture(gate.store, asked) is not None

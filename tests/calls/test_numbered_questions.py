@@ -39,8 +39,8 @@ def test_a_wrong_number_is_a_no_so_that_nobody_can_try_them_all(tmp_path):
             lab = SmallCalls(store, action="ask")
             asked = await lab.calls.ask_to_let_in(lab.call(), "47")
             answered = await lab.calls.answer(asked.id, replace(YES, number="46"))
-            assert (answered.state, answered.answered_by) == (State.DENIED, "operator")
-            assert "not the one that the browser shows" in answered.reason
+            assert (answered.state, answered.answered.by) == (State.DENIED, "operator")
+            assert "not the one that the browser shows" in answered.answered.reason
             with pytest.raises(InvalidArgs, match="Too late"):
                 await lab.calls.answer(asked.id, replace(YES, number="47"))
             assert lab.jobs == []
@@ -96,7 +96,7 @@ def test_terms_are_refused_where_a_question_has_none_and_kept_where_it_has(tmp_p
             lab.calls.take_terms(lambda _approval, _answer: None)
             answered = await lab.calls.answer(asked.id, narrowed)
             await lab.calls.learn_outcome(answered)
-            assert (await lab.inbox.get(asked.id)).terms == {"days": 7}
+            assert (await lab.inbox.get(asked.id)).answered.terms == {"days": 7}
 
     told(story)
 
@@ -107,7 +107,7 @@ def test_the_number_survives_a_restart_and_no_channel_shows_which_it_is(tmp_path
             lab = SmallCalls(store, action="ask")
             asked = await lab.calls.ask_to_let_in(lab.call(), "47")
             [after] = await SmallCalls(store, action="ask").inbox.load()
-            assert after.number == "47"
+            assert after.asked.number == "47"
             said = "\n".join([*lines(card(after), 0.0), chat.as_text(chat.parts(card(after), 0.0)[0])])
             said += json.dumps(shown.approval(after, None) | {"id": "", "call": "", "arguments_hash": ""})
             assert "47" not in said.replace(asked.id, "").replace(asked.id[-8:], "")

@@ -122,7 +122,7 @@ def test_a_question_whose_secret_cannot_be_opened_runs_out_and_never_runs(tmp_pa
             (tmp_path / "vault.key").unlink()
         async with gate_in(tmp_path) as gate:
             await gate.recover()
-            assert all(question.expires_at <= gate.clock.now() for question in gate.inbox.open())
+            assert all(question.asked.expires_at <= gate.clock.now() for question in gate.inbox.open())
             await gate.calls.expire_due()
             assert (await gate.story(pending.call_id))[-1] == State.EXPIRED
             assert gate.jobs == []

@@ -12,7 +12,7 @@ from tests.tools import arg, catalog, yaml_tool
 
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
-from agent_gate.core.approval import Approval, Hashes
+from agent_gate.core.approval import Approval, Asked, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State
 from agent_gate.core.ports import SystemClock
 from agent_gate.core.tool import Definition
@@ -192,7 +192,7 @@ def test_a_bad_file_keeps_the_old_rules_and_says_so_everywhere(gate):
 
 
 def approval(**more):
-    fields = {
+    given = {
         "id": "1" * 32,
         "call_id": "2" * 32,
         "caller": Caller(name="pi"),
@@ -204,13 +204,12 @@ def approval(**more):
         "definition_hash": "",
         "decision": Decision(effect="ask"),
     }
-    fields |= more
-    of_call = {
-        name: fields.pop(name) for name in Call.__struct_fields__[1:] if name in fields and name != "id"
-    }
-    call = Call(id=fields.pop("call_id"), tool=fields.pop("tool_id"), **of_call)
-    hashes = Hashes(fields.pop("arguments_hash"), fields.pop("definition_hash"))
-    return Approval(call=call, hashes=hashes, **fields)
+    given |= more
+    of_call = {name: given.pop(name) for name in Call.__struct_fields__[1:] if name in given and name != "id"}
+    call = Call(id=given.pop("call_id"), tool=given.pop("tool_id"), **of_call)
+    hashes = Hashes(given.pop("arguments_hash"), given.pop("definition_hash"))
+    asked = Asked(at=0.0, expires_at=0.0, wire=given.pop("wire"), secret=given.pop("secret", frozenset()))
+    return Approval(call=call, hashes=hashes, asked=asked, **given)
 
 
 def test_a_rule_for_the_whole_tool_covers_every_call_of_it():

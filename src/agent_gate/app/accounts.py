@@ -124,4 +124,4 @@ class GatewayAccounts:
 
     async def _find_approver(self, call_id: str) -> str:
         approval = await self._gateway.kept.inbox.get(call_id)
-        return approval.answered_by if approval is not None else ""
+        return approval.answered.by if approval is not None else ""

@@ -119,7 +119,7 @@ class GatewaySignIn:
 
     def _heard(self, approval: Approval) -> None:
         """A sign-in to which nobody says yes is over, and its place is free for another."""
-        if approval.wire == WIRE and approval.state in (State.DENIED, State.EXPIRED, State.WITHDRAWN):
+        if approval.asked.wire == WIRE and approval.state in (State.DENIED, State.EXPIRED, State.WITHDRAWN):
             self._gateway.accounts.tasks.start(self.desk.begun.end(str(approval.arguments["sign_in"])))
 
     async def offer(self) -> None:

@@ -73,7 +73,7 @@ class Inbox:
 
     def open(self) -> list[Approval]:
         """The questions that are kept and wait for an answer."""
-        return sorted(self._open.values(), key=lambda approval: approval.asked_at)
+        return sorted(self._open.values(), key=lambda approval: approval.asked.at)
 
     def _all(self) -> Iterator[Approval]:
         """Those and the ones that are being written, whose place is taken already."""
@@ -179,7 +179,7 @@ class Inbox:
 
     def _keep(self, approval: Approval) -> None:
         self._open[approval.id] = approval
-        self._ends[approval.id] = end_of(self._clock, approval.asked_at, approval.expires_at)
+        self._ends[approval.id] = end_of(self._clock, approval.asked.at, approval.asked.expires_at)
 
     def _drop(self, approval: Approval) -> None:
         self._open.pop(approval.id, None)
@@ -286,28 +286,17 @@ class Inbox:
                 f"Only {', '.join(allowed)} may answer this: {approval.decision.where or 'the rule'} says so"
             )
 
-    async def resolve(
-        self, approval: Approval, state: State, answer: Answer, also: Iterable[Statement]
-    ) -> Approval:
+    async def resolve(self, ended: Approval, *also: Statement) -> Approval:
         """Move one question out of `pending`, first answer wins; `Conflict` for everybody else."""
-        resolved = replace(
-            approval,
-            state=state,
-            answered_at=self._clock.now(),
-            answered_by=answer.person,
-            channel=answer.channel,
-            reason=answer.reason,
-            lifetime=answer.lifetime,
-            terms=answer.terms,
-            gateway=self._performer(approval) if state is State.APPROVED else "",
-        )
-        unneeded = [] if state is State.APPROVED else self.secrets.forgetting(approval)
+        approved = ended.state is State.APPROVED
+        resolved = replace(ended, gateway=self._performer(ended) if approved else "")
+        unneeded = [] if approved else self.secrets.forgetting(ended)
         try:
             await self._store.write(resolve_approval(resolved), *also, *unneeded)
         except Conflict:
-            self._drop(approval)
+            self._drop(ended)
             raise
-        self._drop(approval)
+        self._drop(ended)
         return resolved
 
     def due(self) -> list[Approval]:
@@ -316,7 +305,7 @@ class Inbox:
 
         def is_over(one: Approval) -> bool:
             grace = OTHERS_SECONDS if self._serves(one.gateway) else 0.0
-            return one.expires_at + grace <= now or self._ends[one.id] + grace <= monotonic
+            return one.asked.expires_at + grace <= now or self._ends[one.id] + grace <= monotonic
 
         return [one for one in self._open.values() if is_over(one)]
 

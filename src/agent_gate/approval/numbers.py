@@ -23,10 +23,10 @@ def new_number(waiting: Collection[str] = ()) -> str:
 
 def offered_numbers(approval: Approval) -> tuple[str, ...]:
     """The number among others, the same on every channel; none where a yes needs no number."""
-    if not approval.number:
+    if not approval.asked.number:
         return ()
-    found = [approval.number]
-    for byte in sha256(f"{approval.id}:{approval.number}".encode()).digest():
+    found = [approval.asked.number]
+    for byte in sha256(f"{approval.id}:{approval.asked.number}".encode()).digest():
         other = str(LEAST + byte % (MOST - LEAST + 1))
         if other not in found:
             found.append(other)

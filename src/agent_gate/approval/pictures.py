@@ -42,13 +42,13 @@ def fault_of(picture: Picture) -> str:
 
 def keep_picture(approval: Approval, picture: Picture) -> Statement:
     return Statement(
-        INSERT, (approval.id, picture.media_type, picture.body, approval.expires_at + KEPT_SECONDS)
+        INSERT, (approval.id, picture.media_type, picture.body, approval.asked.expires_at + KEPT_SECONDS)
     )
 
 
 async def read_picture(store: Store, approval: Approval) -> Picture | None:
     """The picture of a question, as long as it is kept."""
-    if not approval.picture:
+    if not approval.asked.picture:
         return None
     rows = await store.read("SELECT media_type, body FROM pictures WHERE approval = ?", (approval.id,))
     return Picture(rows[0][0], bytes(rows[0][1])) if rows else None

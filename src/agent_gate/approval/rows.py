@@ -1,31 +1,21 @@
 """Approvals and grants to SQL and back."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 from msgspec import structs
 
-from agent_gate.core.approval import Approval, Grant, Hashes, Lifetime
+from agent_gate.core.approval import Answered, Approval, Asked, Grant, Hashes, Lifetime
 from agent_gate.core.call import Call, Decision, State
 from agent_gate.observe.redact import mask_arguments
 from agent_gate.store.statement import Record, Statement
 
 APPROVAL_COLUMNS = (
     *("id", "call", "caller", "session", "tool", "signature", "arguments_hash", "definition_hash", "state"),
-    *(
-        "asked_at",
-        "expires_at",
-        "answered_at",
-        "answered_by",
-        "channel",
-        "reason",
-        "body",
-        "verdict",
-        "terms",
-        "gateway",
-    ),
+    *("asked_at", "expires_at", "answered_at", "answered_by", "channel", "reason", "body", "verdict"),
+    *("terms", "gateway"),
 )
 SELECT_APPROVALS = f"SELECT {', '.join(APPROVAL_COLUMNS)} FROM approvals"
 INSERT_APPROVAL = (
@@ -53,8 +43,8 @@ INSERT_GRANT = (
     f"INSERT INTO grants ({', '.join(GRANT_COLUMNS)}) VALUES ({', '.join('?' * len(GRANT_COLUMNS))})"
 )
 LIFETIMES = get_args(Lifetime)
-IN_BODY = ("wire", "sentence")
-IN_BODY_AT_TIMES = ("facts", "picture", "number")
+IN_BODY = tuple(field.name for field in fields(Asked) if field.name not in ("at", "expires_at"))
+"""How a question was put, beside the times that have columns of their own."""
 LIVE = ("conversation", "sender")
 """What of a call is its sender's; everything else is kept."""
 KEPT = {
@@ -74,12 +64,10 @@ def call_of(data: Mapping[str, Any]) -> Call:
 
 
 def approval_body(approval: Approval) -> str:
-    body = {name: getattr(approval, name) for name in IN_BODY}
-    arguments = mask_arguments(approval.arguments, approval.secret)
+    body = {name: getattr(approval.asked, name) for name in IN_BODY}
+    arguments = mask_arguments(approval.arguments, approval.asked.secret)
     body["call"] = plain_call(structs.replace(approval.call, arguments=arguments))
-    body["secret"] = sorted(approval.secret)
     body["decision"] = replace(approval.decision, considered=())
-    body |= {name: kept for name in IN_BODY_AT_TIMES if (kept := getattr(approval, name))}
     return msgspec.json.encode(body).decode()
 
 
@@ -100,7 +88,7 @@ def insert_approval(a: Approval) -> Statement:
         a.hashes.arguments,
         a.hashes.definition,
     )
-    when = (a.asked_at, a.expires_at)
+    when = (a.asked.at, a.asked.expires_at)
     return Statement(INSERT_APPROVAL, (*params, a.state, *when, approval_body(a), a.gateway or None))
 
 
@@ -121,10 +109,10 @@ def taking_over(a: Approval, gateway: str) -> Statement:
 
 
 def resolve_approval(a: Approval) -> Statement:
-    verdict = a.lifetime if a.state is State.APPROVED else "deny"
-    terms = msgspec.json.encode(a.terms).decode() if a.terms else None
-    said = (a.state, a.answered_at, a.answered_by, a.channel, verdict, a.reason, terms)
-    params = (*said, a.gateway or None, a.id)
+    said = a.answered
+    verdict = said.lifetime if a.state is State.APPROVED else "deny"
+    terms = msgspec.json.encode(said.terms).decode() if said.terms else None
+    params = (a.state, said.at, said.by, said.channel, verdict, said.reason, terms, a.gateway or None, a.id)
     return Statement(RESOLVE_APPROVAL, params, expect=1)
 
 
@@ -138,19 +126,21 @@ def approval_of(record: Record) -> Approval:
         signature=row["signature"],
         hashes=Hashes(row["arguments_hash"], row["definition_hash"]),
         decision=msgspec.convert(body["decision"], Decision),
-        secret=frozenset(body["secret"]),
+        asked=msgspec.convert(body | {"at": row["asked_at"], "expires_at": row["expires_at"]}, Asked),
+        answered=answered_of(row),
         state=State(row["state"]),
-        asked_at=row["asked_at"],
-        expires_at=row["expires_at"],
-        answered_at=row["answered_at"],
-        answered_by=row["answered_by"] or "",
+        gateway=row["gateway"] or "",
+    )
+
+
+def answered_of(row: Mapping[str, Any]) -> Answered:
+    return Answered(
+        at=row["answered_at"],
+        by=row["answered_by"] or "",
         channel=row["channel"] or "",
         reason=row["reason"] or "",
         lifetime=row["verdict"] if row["verdict"] in LIFETIMES else "once",
         terms=msgspec.json.decode(row["terms"]) if row["terms"] else {},
-        gateway=row["gateway"] or "",
-        **{name: body[name] for name in IN_BODY},
-        **{name: body[name] for name in IN_BODY_AT_TIMES if name in body},
     )
 
 

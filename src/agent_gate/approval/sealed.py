@@ -41,7 +41,7 @@ def owner_of(approval_id: str) -> str:
 
 
 def secrets_of(approval: Approval) -> dict[str, Any]:
-    return {name: value for name, value in approval.arguments.items() if name in approval.secret}
+    return {name: value for name, value in approval.arguments.items() if name in approval.asked.secret}
 
 
 def keeping(vault: Vault, approval_id: str, secret: Mapping[str, Any]) -> Statement:
@@ -86,7 +86,7 @@ class SecretArguments:
             return replace(approval, call=structs.replace(approval.call, arguments=arguments))
         except (VaultFault, ConfigError, ValueError) as error:
             log.error("A question cannot be asked any more: %s", error, extra={"approval": approval.id})
-            return replace(approval, expires_at=approval.asked_at)
+            return replace(approval, asked=replace(approval.asked, expires_at=approval.asked.at))
 
     async def _open(self, approval: Approval) -> dict[str, Any]:
         kept = await self._vault.get(owner_of(approval.id), FIELD) if self._vault is not None else None
@@ -99,13 +99,13 @@ class SecretArguments:
         owner = owner_of(approval.id)
         return (
             [Statement("DELETE FROM vault WHERE owner = ? AND field = ?", (owner, FIELD))]
-            if approval.secret
+            if approval.asked.secret
             else []
         )
 
     def forget_performed(self, approval: Approval) -> None:
         """Nobody needs them once the call ran, or is on record as one that will not."""
-        if approval.secret:
+        if approval.asked.secret:
             self._store.post(Statement(FORGET, (owner_of(approval.id), FIELD, approval.call_id)))
 
     async def forget_ended(self) -> None:

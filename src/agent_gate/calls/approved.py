@@ -86,14 +86,14 @@ class ApprovedCalls:
         """Run what was approved and noted, or nothing; a source that is away is waited for."""
         wait = self._waits[approval.call_id]
         try:
-            if approval.expires_at <= self._clock.now():
+            if approval.asked.expires_at <= self._clock.now():
                 return await self.void(approval, ApprovalTimeout(LATE))
             case = await self._wait_for_source(approval, wait)
             why_not = taken_back() if wait.taken_back else self._why_not(approval, case)
             if case is None or why_not is not None:
                 await self.void(approval, why_not or DependencyUnavailable(AWAY))
             else:
-                await self._performing.perform(case, approval.asked_at, asked=True)
+                await self._performing.perform(case, approval.asked.at, asked=True)
         except DependencyUnavailable as error:
             await self.void(approval, error)
         except Conflict:
@@ -119,7 +119,7 @@ class ApprovedCalls:
         try:
             while True:
                 case = self._asking.case(approval)
-                left = approval.expires_at - self._clock.now()
+                left = approval.asked.expires_at - self._clock.now()
                 if (case is not None and case.tool.available) or left <= 0 or wait.taken_back:
                     return case
                 changed.clear()

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import structs
 
@@ -16,7 +15,7 @@ from agent_gate.calls import entries
 from agent_gate.calls.admit import DENIED
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import remember_key
-from agent_gate.core.approval import Answer, Approval, Hashes
+from agent_gate.core.approval import Answer, Approval, Asked, Hashes
 from agent_gate.core.call import NOBODY, Case, Outcome, State, new_id
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.facts import beside
@@ -67,14 +66,14 @@ def sentence(case: Case) -> str:
 
 def refusal(approval: Approval) -> GatewayError:
     """What the caller is told when its call will not run."""
+    reason = approval.answered.reason
     if approval.state is State.EXPIRED:
         return ApprovalTimeout("Approval timed out")
     if approval.state is State.WITHDRAWN:
         return ApprovalDenied("Withdrawn by the caller")
-    if approval.channel == RULES:
-        return Forbidden(DENIED, details={"reason": approval.reason} if approval.reason else None)
-    said = f"\nReason: {approval.reason}" if approval.reason else ""
-    return ApprovalDenied(f"Denied by user{said}")
+    if approval.answered.channel == RULES:
+        return Forbidden(DENIED, details={"reason": reason} if reason else None)
+    return ApprovalDenied(f"Denied by user\nReason: {reason}" if reason else "Denied by user")
 
 
 def outcome_of(approval: Approval) -> Outcome:
@@ -86,7 +85,8 @@ def already(approval: Approval | None) -> InvalidArgs:
     """Why a late, second or foreign answer changes nothing."""
     if approval is None:
         return InvalidArgs("There is no such approval")
-    who = f" by {approval.answered_by}" if approval.answered_by and approval.answered_by != NOBODY else ""
+    by = approval.answered.by
+    who = f" by {by}" if by and by != NOBODY else ""
     return InvalidArgs(f"Too late: this approval is already {approval.state}{who}. Nothing was changed")
 
 
@@ -142,7 +142,7 @@ class Asking:
         if picture is not None:
             also.append(keep_picture(approval, picture))
         if case.call.idempotency_key:
-            also.append(remember_key(case, approval.asked_at))
+            also.append(remember_key(case, approval.asked.at))
         failpoint.reach("before_pending_commit")
         self._cases[approval.call_id] = case
         try:
@@ -174,22 +174,27 @@ class Asking:
         return same
 
     def _approval(self, case: Case, picture: Picture | None, number: str) -> Approval:
-        now, call = self._clock.now(), case.call
         return Approval(
             id=new_id(),
-            call=structs.replace(call, tool=case.tool.id, conversation=None, sender=None),
-            wire=case.tool.wire,
+            call=structs.replace(case.call, tool=case.tool.id, conversation=None, sender=None),
+            decision=case.decision,
             signature=case.signature,
             hashes=Hashes(case.arguments_hash, case.definition_hash),
-            decision=case.decision,
-            asked_at=now,
+            asked=self._asked(case, picture, number),
+            gateway=self._inbox.gateway,
+        )
+
+    def _asked(self, case: Case, picture: Picture | None, number: str) -> Asked:
+        now = self._clock.now()
+        return Asked(
+            at=now,
             expires_at=now + (case.decision.lifetime or self._in_force.terms.settings.approval_timeout),
+            wire=case.tool.wire,
             sentence=sentence(case),
             secret=case.tool.definition.secret,
             facts=case.facts,
             picture=picture.media_type if picture is not None else "",
             number=number,
-            gateway=self._inbox.gateway,
         )
 
     def case(self, approval: Approval) -> Case | None:
@@ -213,11 +218,11 @@ class Asking:
         self._inbox.check_approver(approval, answer)
         if answer.verdict == "deny":
             return await self._end(approval, State.DENIED, answer)
-        if approval.number and answer.lifetime != "once":
+        if approval.asked.number and answer.lifetime != "once":
             raise InvalidArgs("A yes to this counts once; it cannot be remembered for the next")
-        if approval.number and not answer.number:
+        if approval.asked.number and not answer.number:
             raise InvalidArgs(UNSAID)
-        if answer.number != approval.number:
+        if answer.number != approval.asked.number:
             return await self._end(approval, State.DENIED, replace(answer, verdict="deny", reason=WRONG))
         self._check_terms(approval, answer)
         if answer.lifetime == "session" and approval.session is None:
@@ -225,7 +230,7 @@ class Asking:
         if approval.decision.count > 1:
             return await self._agree(approval, answer)
         granted = self._grants.from_answer(approval, answer.lifetime, answer.person)
-        ending = await self._resolve(approval, State.APPROVED, answer, [granted[1]] if granted else [])
+        ending = await self._approve(approval, answer, *(granted[1:] if granted else ()))
         if granted and ending.ours:
             self._grants.remember(granted[0])
         return ending
@@ -246,7 +251,7 @@ class Asking:
         elif len(agreed.yeses) < wanted:
             raise InvalidArgs(f"{answer.person} said yes already. Somebody else has to say so too")
         if len(agreed.yeses) >= wanted:
-            return await self._resolve(agreed, State.APPROVED, answer, [])
+            return await self._approve(agreed, answer)
         log.info("One yes of several", extra={"approval": approval.id, "by": answer.person})
         self._inbox.announce(agreed)
         return Ending(agreed)
@@ -259,7 +264,7 @@ class Asking:
     async def finish(self, approval: Approval) -> Ending:
         """End a question that is agreed, in the place of a gateway that took the last yes and is gone."""
         agreed = await self._inbox.look_again(approval)
-        return await self._resolve(agreed, State.APPROVED, await self._inbox.read_last_yes(approval), [])
+        return await self._approve(agreed, await self._inbox.read_last_yes(approval))
 
     async def expire(self, approval: Approval) -> Ending:
         return await self._end(
@@ -278,41 +283,31 @@ class Asking:
         return await self._end(approval, State.WITHDRAWN, caller)
 
     async def _end(self, approval: Approval, state: State, answer: Answer) -> Ending:
-        outcome = outcome_of(replace(approval, state=state, reason=answer.reason, channel=answer.channel))
-        return await self._resolve(
-            approval, state, answer, [keep_answered(approval, outcome, self._clock.now())]
-        )
-
-    async def _resolve(
-        self, approval: Approval, state: State, answer: Answer, also: list[Statement]
-    ) -> Ending:
         now = self._clock.now()
-        who: dict[str, Any] = {
-            "by": answer.person,
-            "channel": answer.channel,
-            "lifetime": answer.lifetime,
-            "reason": answer.reason,
-        }
-        if approval.yeses:
-            who["yeses"] = list(approval.yeses)
+        ended = approval.ended(state, answer, now)
+        return await self._resolve(ended, now, keep_answered(ended, outcome_of(ended), now))
+
+    async def _approve(self, approval: Approval, answer: Answer, *also: Statement) -> Ending:
+        now = self._clock.now()
+        return await self._resolve(approval.ended(State.APPROVED, answer, now), now, *also)
+
+    async def _resolve(self, ended: Approval, now: float, *also: Statement) -> Ending:
         failpoint.reach("before_approve_commit")
         try:
-            resolved = await self._inbox.resolve(
-                approval, state, answer, [entries.answered(approval, state, now, who), *also]
-            )
+            resolved = await self._inbox.resolve(ended, entries.answered(ended, now), *also)
         except Conflict:
-            return Ending(await self._inbox.get(approval.id), ours=False)
+            return Ending(await self._inbox.get(ended.id), ours=False)
         failpoint.reach("after_approve_commit")
-        self._metrics.waits.observe(now - approval.asked_at, answer.channel, state)
+        self._metrics.waits.observe(now - ended.asked.at, ended.answered.channel, ended.state)
         log.info(
             "Approval resolved",
             extra={
-                "approval": approval.id,
-                "call": approval.call_id,
-                "trace_id": trace_of(approval.call_id, approval.call.trace).trace_id,
-                "state": str(state),
-                "by": answer.person,
-                "channel": answer.channel,
+                "approval": ended.id,
+                "call": ended.call_id,
+                "trace_id": trace_of(ended.call_id, ended.call.trace).trace_id,
+                "state": str(ended.state),
+                "by": ended.answered.by,
+                "channel": ended.answered.channel,
             },
         )
         self._inbox.announce(resolved)
@@ -321,8 +316,8 @@ class Asking:
 
 def keep_answered(approval: Approval, outcome: Outcome, now: float) -> Statement:
     """Keep how an approval ended without its call being run; its tool need not be there any more."""
-    shown = entries.text(mask_arguments(approval.arguments, approval.secret))
-    return keep(approval.call, approval.wire, approval.signature, shown, outcome, now)
+    shown = entries.text(mask_arguments(approval.arguments, approval.asked.secret))
+    return keep(approval.call, approval.asked.wire, approval.signature, shown, outcome, now)
 
 
 def rebuilt(approval: Approval, tool: Tool) -> Case:
@@ -334,5 +329,5 @@ def rebuilt(approval: Approval, tool: Tool) -> Case:
         decision=approval.decision,
         arguments_hash=approval.hashes.arguments,
         definition_hash=approval.hashes.definition,
-        facts=approval.facts,
+        facts=approval.asked.facts,
     )

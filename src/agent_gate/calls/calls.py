@@ -200,7 +200,7 @@ class Calls:
             return Pending(
                 call_id=approval.call_id,
                 approval_id=approval.id,
-                expires_at=approval.expires_at,
+                expires_at=approval.asked.expires_at,
                 signature=approval.signature,
                 question=approval,
             )
@@ -294,7 +294,7 @@ class Calls:
                 return Pending(
                     call_id=call_id,
                     approval_id=pending.id,
-                    expires_at=pending.expires_at,
+                    expires_at=pending.asked.expires_at,
                     signature=pending.signature,
                 )
             return Pending(call_id=call_id, approval_id="", expires_at=self._clock.now() + 60)
@@ -358,7 +358,7 @@ class Calls:
         approval = next((open_one for open_one in self.inbox.open() if open_one.id == approval_id), None)
         if approval is None:
             raise already(await self.inbox.get(approval_id))
-        if approval.expires_at <= self._clock.now():
+        if approval.asked.expires_at <= self._clock.now():
             raise already(self._act(await self._asking.expire(approval)))
         return self._act(await self._asking.answer(approval, answer))
 

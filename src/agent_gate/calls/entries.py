@@ -103,14 +103,22 @@ def decided(case: Case) -> Decided:
 def pending(case: Case, approval: Approval, received: float) -> Statement:
     """The question, and when its call came in: whoever performs it later knows only when it was asked."""
     body = decided(case)
-    body.approval, body.expires_at, body.received = approval.id, approval.expires_at, received
-    return row(case.call.id, State.PENDING, approval.asked_at, case.call.caller.name, case.tool.id, body)
+    body.approval, body.expires_at, body.received = approval.id, approval.asked.expires_at, received
+    return row(case.call.id, State.PENDING, approval.asked.at, case.call.caller.name, case.tool.id, body)
 
 
-def answered(approval: Approval, state: State, at: float, who: dict[str, Any]) -> Statement:
-    return row(
-        approval.call_id, state, at, approval.caller.name, approval.tool_id, {"approval": approval.id, **who}
-    )
+def answered(ended: Approval, at: float) -> Statement:
+    said = ended.answered
+    who: dict[str, Any] = {
+        "approval": ended.id,
+        "by": said.by,
+        "channel": said.channel,
+        "lifetime": said.lifetime,
+        "reason": said.reason,
+    }
+    if ended.yeses:
+        who["yeses"] = list(ended.yeses)
+    return row(ended.call_id, ended.state, at, ended.caller.name, ended.tool_id, who)
 
 
 def dispatching(case: Case, at: float, *, asked: bool) -> Statement:

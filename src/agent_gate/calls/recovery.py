@@ -41,7 +41,7 @@ async def recover(calls: Calls, store: Store, inbox: Inbox, clock: Clock) -> dic
             approval = await inbox.get(story[-1].call)
             if approval is None or approval.gateway not in ("", store.chain):
                 continue
-            if approval.expires_at <= clock.now():
+            if approval.asked.expires_at <= clock.now():
                 await calls.void(approval, ApprovalTimeout(LATE))
                 counts["late"] += 1
             else:

@@ -6,7 +6,6 @@ outside the database.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.rows import giving_up, resolve_approval
@@ -15,7 +14,7 @@ from agent_gate.calls import entries
 from agent_gate.calls.asking import keep_answered
 from agent_gate.calls.perform import MAY_HAVE_RUN
 from agent_gate.calls.recovery import lose, stories
-from agent_gate.core.approval import Approval
+from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import NOBODY, Outcome, State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import OutcomeUnknown
@@ -79,18 +78,7 @@ async def end_what_was_under_way(
 
 def withdrawn(approval: Approval, now: float) -> list[Statement]:
     """Ends a question that may have been answered, and its call run, where the copy was taken from."""
-    ended = replace(
-        approval,
-        state=State.WITHDRAWN,
-        answered_at=now,
-        answered_by=NOBODY,
-        channel="restore",
-        reason=REASON,
-    )
+    nobody = Answer(verdict="deny", person=NOBODY, channel="restore", reason=REASON)
+    ended = approval.ended(State.WITHDRAWN, nobody, now)
     outcome = Outcome(call_id=approval.call_id, state=State.WITHDRAWN, error=RESTORED)
-    who = {"by": NOBODY, "channel": "restore", "reason": REASON}
-    return [
-        resolve_approval(ended),
-        entries.answered(ended, State.WITHDRAWN, now, who),
-        keep_answered(ended, outcome, now),
-    ]
+    return [resolve_approval(ended), entries.answered(ended, now), keep_answered(ended, outcome, now)]

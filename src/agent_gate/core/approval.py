@@ -1,7 +1,7 @@
 """`Approval`: a durable question to a person. `Answer`: what the person said. `Grant`: a remembered answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent_gate.core.call import Call, Caller, Decision, State
@@ -20,37 +20,64 @@ class Hashes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """One question, as kept. `call` is exactly what will run, its `tool` the tool's id; `secret` names the arguments
-    to mask when shown; `facts` are what its source said of it; `picture` is the media type of the image that is kept
-    beside it, empty where there is none. Where a yes must name a `number` that is shown elsewhere, no channel shows
-    which one it is; `terms` are what the person who said yes made narrower. `gateway` is the one that has to run the
-    call, where one has to."""
+class Asked:
+    """How a question was put. `wire` is the tool's name as people see it; `secret` names the arguments to mask when
+    shown; `facts` are what its source said of the call; `picture` is the media type of the image that is kept beside
+    it, empty where there is none. Where a yes must name a `number` that is shown elsewhere, no channel shows which one
+    it is."""
 
-    id: str
-    call: Call
+    at: float
+    expires_at: float
     wire: str
-    signature: str
-    hashes: Hashes
-    decision: Decision
     sentence: str = ""
     secret: frozenset[str] = frozenset()
     facts: Mapping[str, str] | None = None
     picture: str = ""
     number: str = field(default="", repr=False)
-    terms: Mapping[str, Json] = field(default_factory=dict)
-    state: State = State.PENDING
-    asked_at: float = 0.0
-    expires_at: float = 0.0
-    answered_at: float | None = None
-    answered_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """How a question ended, empty while it is open: who ended it, where and when, and why where they said so; of a yes
+    how long it counts, and the `terms` that it made narrower."""
+
+    at: float | None = None
+    by: str = ""
     channel: str = ""
     reason: str = ""
     lifetime: Lifetime = "once"
+    terms: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One question, as kept. `call` is exactly what will run, its `tool` the tool's id. `gateway` is the one that has to
+    run it, where one has to."""
+
+    id: str
+    call: Call
+    decision: Decision
+    signature: str
+    hashes: Hashes
+    asked: Asked
+    answered: Answered = Answered()
+    state: State = State.PENDING
     gateway: str = ""
 
     yeses: tuple[str, ...] = ()
     """Who said yes already, where more than one person has to."""
+
+    def ended(self, state: State, answer: "Answer", at: float) -> "Approval":
+        """The question as this answer ends it."""
+        said = Answered(
+            at=at,
+            by=answer.person,
+            channel=answer.channel,
+            reason=answer.reason,
+            lifetime=answer.lifetime,
+            terms=answer.terms,
+        )
+        return replace(self, state=state, answered=said)
 
     @property
     def call_id(self) -> str:

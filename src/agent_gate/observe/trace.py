@@ -200,20 +200,20 @@ def performed(case: Case, outcome: Outcome, marks: Mapping[str, float], ended: f
 
 def answered(approval: Approval) -> Iterator[Span]:
     """How long a person was waited for; and the whole call, where it ended there."""
-    trace, ended = trace_of(approval.call_id, approval.call.trace), approval.answered_at or approval.asked_at
+    trace, start = trace_of(approval.call_id, approval.call.trace), approval.asked.at
+    ended = approval.answered.at or start
     said: dict[str, Value] = {
         "agent_gate.approval.status": str(approval.state),
-        "agent_gate.approval.approver": approval.answered_by,
-        "agent_gate.approval.channel": approval.channel,
-        "agent_gate.approval.wait": round(ended - approval.asked_at, 3),
+        "agent_gate.approval.approver": approval.answered.by,
+        "agent_gate.approval.channel": approval.answered.channel,
+        "agent_gate.approval.wait": round(ended - start, 3),
     }
-    start = approval.asked_at
     yield make(trace, approval.call_id, "approval", "approval", "internal", start, ended, said)
     if approval.state is not State.APPROVED:
         whole = {
             "mcp.method.name": "tools/call",
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": approval.wire,
+            "gen_ai.tool.name": approval.asked.wire,
             "gen_ai.tool.call.id": approval.call_id,
             "agent_gate.agent": approval.caller.name,
             "agent_gate.surface": approval.call.surface,
@@ -221,5 +221,5 @@ def answered(approval: Approval) -> Iterator[Span]:
             **decision_attributes(approval.decision),
         }
         why = "APPROVAL_TIMEOUT" if approval.state is State.EXPIRED else "APPROVAL_DENIED"
-        name = f"tools/call {approval.wire}"
+        name = f"tools/call {approval.asked.wire}"
         yield make(trace, approval.call_id, "call", name, "server", start, ended, whole, why)

@@ -28,7 +28,7 @@ RuleScope = Literal["exact", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PastQuestion:
     """One question of the past: the call, how it ended and how long a person took."""
 
     call: Recorded
@@ -53,7 +53,7 @@ def literal(text: str) -> str:
     return SPECIAL.sub(lambda found: f"[{found[0]}]", text)
 
 
-def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
+def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[PastQuestion]:
     """The questions in rows of the record, whatever their order; open ones are left out."""
     asked: dict[str, Recorded] = {}
     ended: dict[str, tuple[str, float]] = {}
@@ -63,13 +63,13 @@ def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
         elif row["state"] in ENDS:
             ended[row["call"]] = (row["state"], row["at"])
     return [
-        Asked(call, ended[ident][0], ended[ident][1] - call.at)
+        PastQuestion(call, ended[ident][0], ended[ident][1] - call.at)
         for ident, call in asked.items()
         if ident in ended and ended[ident][0] != "withdrawn"
     ]
 
 
-def suggest(policy: Policy, questions: Sequence[Asked], find: Find) -> list[Suggestion]:
+def suggest(policy: Policy, questions: Sequence[PastQuestion], find: Find) -> list[Suggestion]:
     """Rules for what is asked often and answered alike, the widest first; what the rules settle by now is left out.
 
     A wider rule rests on different calls: one that is repeated until it earns a rule of its own says nothing of others.
@@ -103,10 +103,10 @@ def suggest(policy: Policy, questions: Sequence[Asked], find: Find) -> list[Sugg
 
 
 def grouped(
-    questions: Sequence[Asked], scope: str, find: Find
-) -> Mapping[tuple[str, str, str], Sequence[Asked]]:
+    questions: Sequence[PastQuestion], scope: str, find: Find
+) -> Mapping[tuple[str, str, str], Sequence[PastQuestion]]:
     """Questions by caller, by what a rule of this scope would match, and by tool."""
-    groups: defaultdict[tuple[str, str, str], list[Asked]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, str], list[PastQuestion]] = defaultdict(list)
     for asked in questions:
         pattern = pattern_of(asked.call, scope, find)
         if pattern is not None:
@@ -146,7 +146,9 @@ def tool_pattern(tool: Tool) -> str:
     return tool.wire if tool.definition.template == "" else f"{tool.wire}(*)"
 
 
-def suggestion(caller: str, pattern: str, group: Sequence[Asked], tool: Tool | None) -> Suggestion | None:
+def suggestion(
+    caller: str, pattern: str, group: Sequence[PastQuestion], tool: Tool | None
+) -> Suggestion | None:
     """A rule for this group, where people were of one mind."""
     total = len(group)
     approved = sum(asked.state == "approved" for asked in group)
@@ -180,7 +182,7 @@ def rule_from(approval: Approval, tool: Tool | None, action: str, scope: RuleSco
     """
     pattern = literal(approval.signature)
     if scope == "tool":
-        pattern = tool_pattern(tool) if tool is not None else f"{approval.wire}(*)"
+        pattern = tool_pattern(tool) if tool is not None else f"{approval.asked.wire}(*)"
     rule: dict[str, Json] = {
         "pattern": pattern,
         "action": action,
@@ -189,7 +191,7 @@ def rule_from(approval: Approval, tool: Tool | None, action: str, scope: RuleSco
     }
     if action != "allow":
         return rule
-    shown = approval.signature == pairs(approval.wire, approval.arguments)
+    shown = approval.signature == pairs(approval.asked.wire, approval.arguments)
     if tool is None and not shown and scope == "exact":
         raise InvalidArgs(
             "The tool is not there now, so nobody can tell what its signature leaves out. "
@@ -217,7 +219,7 @@ def hidden_arguments(approval: Approval, tool: Tool) -> dict[str, Json]:
     if template is None:
         return {}
     shown, given = set(PLACEHOLDER.findall(template)), approval.arguments
-    told = [name for name in given if name not in shown and name not in approval.secret]
+    told = [name for name in given if name not in shown and name not in approval.asked.secret]
     absent = sorted(tool.declared.names - shown - given.keys())
     return {name: pinned(name, given[name]) for name in told} | dict.fromkeys(absent)
 

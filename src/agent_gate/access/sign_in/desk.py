@@ -50,7 +50,7 @@ class SignInDesk:
 
     def check_terms(self, approval: Approval, answer: Answer) -> None:
         """Refuse terms that are wider than what was asked, or a name that another has; the question stays open."""
-        if approval.wire != WIRE:
+        if approval.asked.wire != WIRE:
             if answer.terms:
                 raise InvalidArgs(
                     "This question can be answered with yes or no; there is nothing to make narrower"
@@ -129,7 +129,7 @@ class SignInDesk:
 
     async def grant(self, approval: Approval) -> AgreedTerms:
         """Let a sign-in go on to its code, on the terms that were agreed to."""
-        terms = self.agree(approval.arguments, approval.terms, approval.answered_by)
+        terms = self.agree(approval.arguments, approval.answered.terms, approval.answered.by)
         sign_in = str(approval.arguments["sign_in"])
         if not await self.begun.grant(sign_in, terms):
             kept = await self.begun.get(sign_in)

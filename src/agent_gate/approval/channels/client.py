@@ -33,7 +33,7 @@ def shows_forms(capabilities: Mapping[str, Json]) -> bool:
 
 def form(approval: Approval) -> dict[str, Json]:
     """The question as the parameters of `elicitation/create`."""
-    text = "\n".join(lines(card(approval), approval.asked_at))
+    text = "\n".join(lines(card(approval), approval.asked.at))
     return {"mode": "form", "message": text, "requestedSchema": SCHEMA}
 
 

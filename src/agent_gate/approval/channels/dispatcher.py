@@ -40,7 +40,7 @@ class ToldChannel:
 
     def due(self, approval: Approval, now: float) -> float:
         """When this channel may show the question."""
-        at = max(approval.asked_at + self.after, now)
+        at = max(approval.asked.at + self.after, now)
         return (self.quiet.until(at) or at) if self.quiet is not None else at
 
 

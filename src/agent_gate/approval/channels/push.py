@@ -152,8 +152,8 @@ class Push:
         self._told: dict[tuple[str, bool], set[str]] = {}
 
     async def ask(self, approval: Approval) -> str:
-        left = approval.expires_at - self._desk.clock.now()
-        await self._tell_all(approval, int(left) if approval.expires_at else ENDS_SHOWN_FOR)
+        left = approval.asked.expires_at - self._desk.clock.now()
+        await self._tell_all(approval, int(left) if approval.asked.expires_at else ENDS_SHOWN_FOR)
         return approval.id
 
     async def show_end(self, approval: Approval, message: str) -> None:

@@ -78,7 +78,7 @@ class Telegram:
         message, cut = chat.parts(self._desk.card(approval), self._desk.clock.now())
         markup = {"reply_markup": {"inline_keyboard": self._keyboard(approval, cut=cut)}}
         number = await self._show("sendMessage", message, markup)
-        if approval.picture:
+        if approval.asked.picture:
             await self._send_picture(approval, number)
         return str(number)
 
@@ -224,7 +224,9 @@ class Telegram:
         approval = await self._desk.inbox.get(approval_id)
         if approval is None:
             return CLOSED
-        shown = msgspec.json.format(msgspec.json.encode(mask_arguments(approval.arguments, approval.secret)))
+        shown = msgspec.json.format(
+            msgspec.json.encode(mask_arguments(approval.arguments, approval.asked.secret))
+        )
         content = visible_lines(self._desk.redactor.known(shown.decode())).encode()
         fields = {
             "chat_id": str(self._chat),

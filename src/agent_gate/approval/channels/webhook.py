@@ -201,7 +201,7 @@ class Webhook:
         return message
 
     async def show_end(self, approval: Approval, message: str) -> None:
-        if self._settings.signing_secret and approval.channel == self.name:
+        if self._settings.signing_secret and approval.answered.channel == self.name:
             return  # the press itself put the end into its message
         await self._post(f"{message.partition('.')[0]}.resolved", approval)
 
@@ -212,7 +212,7 @@ class Webhook:
         base = (self._settings.answer_url or self._desk.page() or "").rstrip("/")
         if not base or approval.state != "pending" or self._only_here(base):
             return {}
-        actions: tuple[Action, ...] = (*(ONCE_OR_NOT if approval.number else OFFERED), "choose")
+        actions: tuple[Action, ...] = (*(ONCE_OR_NOT if approval.asked.number else OFFERED), "choose")
         return {
             action: f"{base}/answer/{sealed}" for action, sealed in self._sealed(approval, actions).items()
         }
@@ -239,7 +239,7 @@ class Webhook:
     def _values(self, approval: Approval) -> dict[str, Json]:
         shown: Card = self._desk.card(approval)
         links, pressed = self.links(approval), self._pressed(approval)
-        arguments = mask_arguments(approval.arguments, approval.secret)
+        arguments = mask_arguments(approval.arguments, approval.asked.secret)
         return {
             "event": "asked" if shown.open else "resolved",
             "id": approval.id,
@@ -253,7 +253,7 @@ class Webhook:
             "agent": shown.agent,
             "rule": shown.rule,
             "where": shown.where,
-            "expires_at": approval.expires_at,
+            "expires_at": approval.asked.expires_at,
             "answered_by": shown.answered_by,
             "answered_on": shown.answered_on,
             "answer_reason": shown.answer_reason,

@@ -140,7 +140,7 @@ class AccountCalls:
 
     async def heard(self, approval: Approval) -> None:
         """A person who says no to an invitation ends its sign-in."""
-        if approval.state is State.DENIED and approval.wire == f"{KEY}__{INVITE.name}":
+        if approval.state is State.DENIED and approval.asked.wire == f"{KEY}__{INVITE.name}":
             flow = str(approval.arguments.get("flow", ""))
             self._invited.pop(flow, None)
             await self._denied(flow)

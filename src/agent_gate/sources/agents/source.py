@@ -65,7 +65,7 @@ class AgentsSource(BuiltinSource):
         approval = await self._approval(job.case.call.id)
         if approval is None:
             terms = await self._desk.grant_own(job.case.call.id)
-        elif approval.answered_by:
+        elif approval.answered.by:
             terms = await self._desk.grant(approval)
         else:
             raise ToolNotFound("Nobody is let in without a person's yes")

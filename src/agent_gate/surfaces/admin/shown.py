@@ -42,9 +42,9 @@ def line(a: Approval, tool: Tool | None) -> str:
     """A call as a list shows it: its own template, else every value in declared order, each cut by itself."""
     if tool is not None and tool.definition.template:
         return a.signature
-    masked = in_declared_order(mask_arguments(a.arguments, a.secret), tool)
+    masked = in_declared_order(mask_arguments(a.arguments, a.asked.secret), tool)
     values = ", ".join(f"{name}={clipped(as_line(value))}" for name, value in masked.items())
-    return f"{a.wire}({values})"
+    return f"{a.asked.wire}({values})"
 
 
 def as_line(value: Json) -> str:
@@ -63,37 +63,37 @@ def approval_row(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "call": a.call_id,
         "state": str(a.state),
         "agent": a.caller.name,
-        "tool": a.wire,
+        "tool": a.asked.wire,
         "signature": a.signature,
         "line": line(a, tool),
-        "wants_number": bool(a.number),
+        "wants_number": bool(a.asked.number),
         "count": a.decision.count,
         "yeses": list(a.yeses),
-        "sentence": a.sentence,
+        "sentence": a.asked.sentence,
         "not_in_signature": [name for name in a.arguments if name not in shows],
-        "asked_at": a.asked_at,
-        "expires_at": a.expires_at,
-        "answered_at": a.answered_at,
-        "answered_by": a.answered_by,
-        "answered_on": a.channel,
-        "answer_reason": a.reason,
-        "lifetime": a.lifetime,
+        "asked_at": a.asked.at,
+        "expires_at": a.asked.expires_at,
+        "answered_at": a.answered.at,
+        "answered_by": a.answered.by,
+        "answered_on": a.answered.channel,
+        "answer_reason": a.answered.reason,
+        "lifetime": a.answered.lifetime,
     }
 
 
 def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
     """One question with everything a person needs to judge it."""
-    lifetimes = ("once",) if a.number or a.decision.count > 1 else LIFETIMES
+    lifetimes = ("once",) if a.asked.number or a.decision.count > 1 else LIFETIMES
     offered = [life for life in lifetimes if life != "session" or a.session is not None]
     return approval_row(a, tool) | {
         "tool_id": a.tool_id,
         "description": tool.description if tool is not None else "",
         "traits": traits(tool) if tool is not None else [],
         "source": tool.source if tool is not None else "",
-        "arguments": mask_arguments(a.arguments, a.secret),
+        "arguments": mask_arguments(a.arguments, a.asked.secret),
         "arguments_hash": a.hashes.arguments,
-        "facts": a.facts or {},
-        "picture": a.picture,
+        "facts": a.asked.facts or {},
+        "picture": a.asked.picture,
         "rule": a.decision.rule,
         "where": a.decision.where,
         "reason": a.decision.reason,
@@ -101,7 +101,7 @@ def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "approvers": list(a.decision.approvers),
         "surface": a.call.surface,
         "session": a.session,
-        "terms": a.terms,
+        "terms": a.answered.terms,
         "choices": {life: describe(a, life) for life in offered},  # type: ignore[arg-type]
     }
 
@@ -127,11 +127,11 @@ def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
 
 def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
     shows = signed(a, tool)
-    masked = in_declared_order(mask_arguments(a.arguments, a.secret), tool)
-    facts = named(a.facts)
+    masked = in_declared_order(mask_arguments(a.arguments, a.asked.secret), tool)
+    facts = named(a.asked.facts)
     for name, value in {**masked, **facts}.items():
         text = as_text(a.arguments.get(name, value))
-        secret = name in a.secret
+        secret = name in a.asked.secret
         yield {
             "name": name,
             "text": spelled(value),

@@ -379,7 +379,7 @@ class WebSocketSurface:
                 "id": call.client_id,
                 "request_id": call.id,
                 "signature": approval.signature,
-                "expires_at": approval.expires_at,
+                "expires_at": approval.asked.expires_at,
             }
             agent.send(notification_text("waiting", told))
 

@@ -65,7 +65,7 @@ def said(error: GatewayError) -> Response:
 
 def offered(pressed: Pressed, approval: Approval) -> tuple[str, ...]:
     """What the link's page can answer; a no is always among it."""
-    if approval.number:
+    if approval.asked.number:
         return ("deny",) if pressed.action == "deny" else ("once", "deny")
     if pressed.action not in ANSWERS:
         return ("once", "hour", "always", "deny")
@@ -158,7 +158,7 @@ class Answers:
             else ""
         )
         why = f'<label>Reason (optional)<input name="reason" maxlength="500" value="{html.escape(reason)}"></label>'
-        number = NUMBER_FIELD if approval.number and "once" in choices else ""
+        number = NUMBER_FIELD if approval.asked.number and "once" in choices else ""
         return f'<form method="post">{NO_DEFAULT}{why}{number}{secret}{buttons}</form>'
 
     async def _confirm(
