@@ -21,9 +21,10 @@ from tests.ui.test_ui_pages import PAGES
 from tests.ui.ui_house import CONFIG, PERMISSIONS, TOOLS
 
 from agent_gate.audit import Sealer, ensure_key
-from agent_gate.audit.trends import RANGES, Trends
+from agent_gate.audit.counting import Trends
 from agent_gate.core.ports import SystemClock
 from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.trends import RANGES
 from agent_gate.store import StoreSettings, open_store
 from bench.record import AT_ONCE, rows_of
 

@@ -7,9 +7,10 @@ import pytest
 from tests.rows import AT, opened
 
 from agent_gate.audit import row
-from agent_gate.audit.trends import MOST_AGENTS, OTHER, RANGES, Stretch, Trends, look_back, read_failures
+from agent_gate.audit.counting import Trends
 from agent_gate.core.call import State
 from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.trends import MOST_AGENTS, OTHER, RANGES, Stretch
 from agent_gate.store import Store, StoreSettings
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -47,8 +48,7 @@ class Gate:
         self.metrics.client.observe(0.02, "git")
 
     async def look(self, name: str = "hour") -> dict:
-        await self.trends.note()
-        return await look_back(self.store, RANGES[name], self.clock.at)
+        return await self.trends.look_back(RANGES[name])
 
 
 async def test_calls_are_counted_by_agent_state_and_reason(settings: StoreSettings) -> None:
@@ -148,7 +148,7 @@ async def test_two_gateways_on_one_store_are_told_together_and_apart(settings: S
         found = await gate.look()
         assert found["totals"]["calls"] == 3
         assert {name: share["calls"] for name, share in found["gateways"].items()} == {"home": 1, "away": 2}
-        alone = await look_back(store, RANGES["hour"], clock.at, "home")
+        alone = await gate.trends.look_back(RANGES["hour"], "home")
         assert alone["totals"]["calls"] == 1
         assert [one["agent"] for one in alone["agents"]] == ["pi"]
 
@@ -163,8 +163,7 @@ async def test_failures_of_a_source_are_told_by_caller_and_by_hour(settings: Sto
         for agent in ("pi", "pi", "coder"):
             await gate.call(agent, State.UNKNOWN)
         await gate.call("coder", State.FAILED, tool="gitlab:push")
-        await gate.trends.note()
-        found, hours = await read_failures(store, "git", gate.clock.at)
+        found, hours = await gate.trends.read_failures("git")
         assert {(one.caller, one.tool, one.count) for one in found} == {
             ("pi", "git:push", 2),
             ("coder", "git:push", 1),

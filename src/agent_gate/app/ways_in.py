@@ -19,7 +19,7 @@ from agent_gate.app.fellowship import Fellowship
 from agent_gate.app.keeping import RecordKeeping
 from agent_gate.app.peers_way import PeersWay
 from agent_gate.app.reload import Reload
-from agent_gate.audit.trends import Trends
+from agent_gate.audit.counting import Trends
 from agent_gate.calls.meta import MetaTools
 from agent_gate.calls.sweeper import HOUR, Sweeper
 from agent_gate.core.call import Mode

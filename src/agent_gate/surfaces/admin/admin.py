@@ -17,7 +17,7 @@ from agent_gate.access.view import View
 from agent_gate.approval.channels.push import Pushing
 from agent_gate.approval.grants import Grants
 from agent_gate.audit import Heads
-from agent_gate.audit.trends import Trends
+from agent_gate.audit.counting import Trends
 from agent_gate.calls import Calls
 from agent_gate.calls.events import EventFeed
 from agent_gate.config.configuration import Configuration

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_gate import __version__
-from agent_gate.audit.trends import RANGES, look_back
 from agent_gate.calls.perform import Performance
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import HttpAnswer, Response, json_response
+from agent_gate.observe.trends import RANGES
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.needs import needs
 from agent_gate.surfaces.admin.reasons import SAYS
@@ -99,10 +99,8 @@ class Overview:
         admin, span = self._admin, RANGES.get(ask.param("range") or "hour")
         if span is None:
             raise InvalidArgs(f"range must be one of {', '.join(RANGES)}")
-        await admin.record.store.flush()
-        await admin.numbers.trends.note()
         gateway = ask.param("gateway") or None
-        found = await look_back(admin.record.store, span, admin.clock.now(), gateway)
+        found = await admin.numbers.trends.look_back(span, gateway)
         await self._check_gateway(gateway, found["gateways"])
         sources = admin.numbers.metrics.client
         means = [

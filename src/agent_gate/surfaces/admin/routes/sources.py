@@ -4,7 +4,6 @@ from dataclasses import asdict
 
 import msgspec
 
-from agent_gate.audit.trends import read_failures
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
@@ -54,11 +53,9 @@ class SourceRoutes:
 
     async def _show_failures(self, ask: OperatorRequest) -> HttpAnswer:
         """Whose calls failed in the last hour and of which tools; how many failed in each of the last 24 hours."""
-        key, admin = ask.values["key"], self._admin
+        key = ask.values["key"]
         namespace = next((one.namespace for one in self._sources.states() if one.key == key), key)
-        await admin.record.store.flush()
-        await admin.numbers.trends.note()
-        found, hours = await read_failures(admin.record.store, namespace, admin.clock.now())
+        found, hours = await self._admin.numbers.trends.read_failures(namespace)
         calls = [msgspec.structs.asdict(one) for one in found]
         return json_response(200, {"count": sum(one.count for one in found), "calls": calls, "hours": hours})
 
