@@ -2,38 +2,32 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
-from agent_gate.access.credentials import credentials
 from agent_gate.access.issuers import Issuers
 from agent_gate.access.people import People
-from agent_gate.access.tokens import Credential, Tokens
+from agent_gate.access.tokens import Tokens
 from agent_gate.app.accounts import GatewayAccounts
+from agent_gate.app.agents import agents_of
 from agent_gate.app.asking_people import AskingPeople
 from agent_gate.app.kept import KeptState, open_kept
+from agent_gate.app.pipeline import make_pipeline
 from agent_gate.app.sign_in import GatewaySignIn
-from agent_gate.app.ways_in import LargeResults, WaysIn
+from agent_gate.app.ways_in import WaysIn
 from agent_gate.approval.channels.make import channel_people
 from agent_gate.calls import Calls
 from agent_gate.calls.in_force import InForce, Terms
-from agent_gate.calls.pipeline import make_calls
 from agent_gate.calls.recovery import recover
-from agent_gate.calls.shaping import Shaper
-from agent_gate.calls.sweeper import HOUR, Sweeper
+from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
-from agent_gate.config.settings import AgentSettings, Settings
+from agent_gate.config.settings import Settings
 from agent_gate.core.catalog import Shelf
-from agent_gate.discovery.tokens import fits
 from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.readings import read_heads, read_load, read_questions, read_sources
 from agent_gate.observe.redact import Redactor
-from agent_gate.observe.tracing import tracer_to
 from agent_gate.policy.written import policy_of
-from agent_gate.results.artifacts import Artifacts
-from agent_gate.results.readers import Readers
 from agent_gate.sources.accounts.credentials import Roster
 from agent_gate.sources.errands.errands import Errands
 from agent_gate.sources.supervisor import Supervisor, plans
@@ -91,21 +85,9 @@ class Gateway:
         sweeper, people = Sweeper(self.clock), self._people()
         self.kept = await open_kept(life, self.configuration, self.clock, people)
         await self._fill_settings()
-        settings = self.settings
-        self.pool = Pool()
-        self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
-        self.supervisor = Supervisor(Shelf(), self.clock, self.kept.pins, self.redactor.text)
-        self.errands = self._make_errands()
-        await self.errands.begin()
-        self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
-        web = Web(self.clock)
-        life.push_async_callback(web.aclose)
-        self.sign_in = GatewaySignIn(self, web)
-        await self.sign_in.signed_in.load()
-        issuers = Issuers(web, self.clock, lambda name: tokens.has(name))
-        issuers.replace(settings.trusted_issuers())
-        tokens = Tokens(self.credentials(settings), issuers)
-        results = self._make_calls(life, sweeper, tokens)
+        await self._make_ground()
+        tokens, issuers = await self._make_sign_in(life)
+        self.calls, results = make_pipeline(self, life, sweeper, tokens)
         self.accounts = GatewayAccounts(self)
         await self.accounts.open()
         await self.accounts.sign_ins.move_to_people(tokens.callers())
@@ -113,22 +95,50 @@ class Gateway:
         self._close_sources(life)
         faults = PolicyFaults(self.configuration, self.supervisor.shelf, lambda: self.in_force.terms.policy)
         self.ways_in = WaysIn(self, tokens, issuers, results, people, faults, sweeper)
-        channels = self.asking_people.make(settings)
+        channels = self.asking_people.make(self.settings)
         self._read_metrics()
-        await self.supervisor.start(plans(settings, self.toolbox(settings, self.accounts.roster)))
-        await self.accounts.start(sweeper)
-        await self.sign_in.start(sweeper)
+        await self._start_sources(sweeper)
         faults.tell()
         self.supervisor.shelf.subscribe(lambda _before, _now: faults.tell())
         await recover(self.calls, self.kept.store, self.kept.inbox, self.clock)
         life.push_async_callback(end, asyncio.ensure_future(sweeper.run()))
         self.accounts.tasks.start(issuers.refresh())
+        await self._let_in(life, sweeper)
+        await self.asking_people.start(channels)
+
+    async def _make_ground(self) -> None:
+        """What everything else stands on."""
+        settings = self.settings
+        self.pool = Pool()
+        self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
+        self.supervisor = Supervisor(Shelf(), self.clock, self.kept.pins, self.redactor.text)
+        self.errands = self._make_errands()
+        await self.errands.begin()
+        self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
+
+    async def _make_sign_in(self, life: AsyncExitStack) -> tuple[Tokens, Issuers]:
+        """Who may come in: agents of ours, those that signed in, and those of other issuers."""
+        web = Web(self.clock)
+        life.push_async_callback(web.aclose)
+        self.sign_in = GatewaySignIn(self, web)
+        await self.sign_in.signed_in.load()
+        issuers = Issuers(web, self.clock, lambda name: tokens.has(name))
+        issuers.replace(self.settings.trusted_issuers())
+        tokens = Tokens(agents_of(self, self.settings), issuers)
+        return tokens, issuers
+
+    async def _start_sources(self, sweeper: Sweeper) -> None:
+        await self.supervisor.start(plans(self.settings, self.toolbox(self.settings, self.accounts.roster)))
+        await self.accounts.start(sweeper)
+        await self.sign_in.start(sweeper)
+
+    async def _let_in(self, life: AsyncExitStack, sweeper: Sweeper) -> None:
+        """Callers first, then other gateways on the store, then paired components."""
         await self._open()
         await self.ways_in.fellowship.begin(life)
         self.refresh_agents()
-        await self.ways_in.peers.start(sweeper, settings)
+        await self.ways_in.peers.start(sweeper, self.settings)
         life.push_async_callback(self.ways_in.peers.stop)
-        await self.asking_people.start(channels)
 
     async def _fill_settings(self) -> None:
         """Look up what agents, people and channels refer to; the vault is open now."""
@@ -157,35 +167,6 @@ class Gateway:
             lambda: self.settings.approvers.passphrase,
             lambda name: self.sign_in.vouching.people.rights(name),
         )
-
-    def _make_calls(self, life: AsyncExitStack, sweeper: Sweeper, tokens: Tokens) -> LargeResults:
-        """The pipeline, and where it leaves what is too large for its callers."""
-        settings = self.settings
-        tracer = tracer_to(settings.telemetry.otlp_endpoint, settings.gateway.id, self.redactor)
-        artifacts = Artifacts(self.kept.store, self.clock, settings.results.retention_days * 86_400)
-        readers = Readers(fits)
-        self.calls = make_calls(
-            store=self.kept.store,
-            clock=self.clock,
-            shelf=self.supervisor.shelf,
-            inbox=self.kept.inbox,
-            grants=self.kept.grants,
-            sources=self.supervisor.keepers,
-            witnesses=self.supervisor.witnesses,
-            sweeper=sweeper,
-            in_force=self.in_force,
-            shaper=Shaper(artifacts, fits, self.in_force, readers),
-            tracer=tracer,
-            metrics=self.metrics,
-            redactor=self.redactor,
-            caller_now=tokens.caller,
-        )
-        sweeper.run_every(HOUR, artifacts.sweep)
-        life.push_async_callback(self.calls.close)
-        if tracer is not None:
-            life.push_async_callback(asyncio.to_thread, tracer.close)
-        life.callback(readers.close)
-        return LargeResults(artifacts, readers)
 
     def _close_sources(self, life: AsyncExitStack) -> None:
         """What sources work with is closed after them."""
@@ -218,24 +199,6 @@ class Gateway:
             await self.listeners.drop()
             raise
 
-    def credentials(self, settings: Settings) -> list[Credential]:
-        """The agents of these settings, and those that were made at run time."""
-
-        def alone(token: str) -> AgentSettings:
-            return AgentSettings(token=token, rate_limit=settings.rate_limit)
-
-        signed_in = self.sign_in.signed_in.credentials()
-        found = credentials(settings.agents.values(), alone, self.folder, self.kept.keys, signed_in)
-        return [self._with_groups(credential, settings) for credential in found]
-
-    def _with_groups(self, credential: Credential, settings: Settings) -> Credential:
-        """The agent with the groups of the person it works for."""
-        person = credential.caller.person
-        if not person:
-            return credential
-        groups = frozenset(settings.groups_of(person)) | self.sign_in.vouching.people.groups_vouched(person)
-        return replace(credential, caller=replace(credential.caller, groups=groups))
-
     def person_behind(self, agent: str) -> str:
         """For whom an agent works, as far as one is known by its name alone."""
         caller = self.ways_in.tokens.own(agent)
@@ -247,7 +210,7 @@ class Gateway:
 
     def refresh_agents(self) -> None:
         """After an agent was made or revoked."""
-        self.ways_in.admit(self.credentials(self.settings))
+        self.ways_in.admit(agents_of(self, self.settings))
 
     def toolbox(self, settings: Settings, roster: Roster) -> Toolbox:
         return Toolbox(

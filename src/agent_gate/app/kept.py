@@ -82,24 +82,21 @@ async def open_kept(
     life: AsyncExitStack, configuration: Configuration, clock: GatewayClock, people: People
 ) -> KeptState:
     """Open the store and read what is needed of it; `life` closes it."""
-    settings, env = configuration.settings, configuration.environment()
-    storage, folder = settings.storage, settings.storage.path.absolute().parent
-    url = store_address(storage.url, configuration.folder, env)
-    wanted = StoreSettings(type=storage.type, path=storage.path, url=url, chain=settings.gateway.id)
-    store = await asyncio.to_thread(open_store, wanted)
-    life.push_async_callback(store.close)
-    await clock.follow(store)
-    if not store.shared:
-        await Leases(store, clock).forget_all()
-    gateways, notices = Gateways(store, clock, __version__), StoreNotices(store, clock)
+    settings = configuration.settings
+    folder = settings.storage.path.absolute().parent
+    store = await open_records(life, configuration, clock)
+    gateways, notices, words = (
+        Gateways(store, clock, __version__),
+        StoreNotices(store, clock),
+        GatewayWords(store),
+    )
     await gateways.join()
     life.push_async_callback(leave, gateways)
     alone = AloneLeases(store, clock)
     life.push_async_callback(alone.close)
     await notices.begin()
-    words = GatewayWords(store)
     await words.begin()
-    vault = Vault(store, clock, folder, settings.gateway.tenant, env)
+    vault = Vault(store, clock, folder, settings.gateway.tenant, configuration.environment())
     await vault.open_or_say_why()
     say_same_key(vault, store, folder)
     audit_key = ensure_key(folder / "audit.key")
@@ -131,6 +128,19 @@ async def open_kept(
     )
     await kept.load(clock)
     return kept
+
+
+async def open_records(life: AsyncExitStack, configuration: Configuration, clock: GatewayClock) -> Store:
+    """The store that the settings name, whose time is ours from then on."""
+    storage, chain = configuration.settings.storage, configuration.settings.gateway.id
+    url = store_address(storage.url, configuration.folder, configuration.environment())
+    wanted = StoreSettings(type=storage.type, path=storage.path, url=url, chain=chain)
+    store = await asyncio.to_thread(open_store, wanted)
+    life.push_async_callback(store.close)
+    await clock.follow(store)
+    if not store.shared:
+        await Leases(store, clock).forget_all()
+    return store
 
 
 async def leave(gateways: Gateways) -> None:

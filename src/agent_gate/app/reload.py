@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from agent_gate.app.agents import agents_of
 from agent_gate.app.peers_way import peer_policies
 from agent_gate.calls.in_force import Terms
 from agent_gate.policy.written import policy_of
@@ -42,7 +43,7 @@ class Reload:
             policies = peer_policies(settings)
             terms = Terms(settings=settings, policy=policy_of(loaded))
             gateway.listeners.take_over(settings)
-            agents = gateway.credentials(settings)
+            agents = agents_of(gateway, settings)
         gateway.redactor.learn(loaded.secrets)
         gateway.in_force.swap(terms)
         gateway.ways_in.issuers.replace(settings.trusted_issuers())

@@ -143,6 +143,10 @@ class Asking:
             also.append(keep_picture(approval, picture))
         if case.call.idempotency_key:
             also.append(remember_key(case, approval.asked.at))
+        await self._put(case, approval, also)
+        return approval
+
+    async def _put(self, case: Case, approval: Approval, also: list[Statement]) -> None:
         failpoint.reach("before_pending_commit")
         self._cases[approval.call_id] = case
         try:
@@ -163,7 +167,6 @@ class Asking:
                 "agent": case.call.caller.name,
             },
         )
-        return approval
 
     def _open_already(self, case: Case) -> Approval | None:
         """The same question where it is open; where it is not, there is room for it or this raises."""

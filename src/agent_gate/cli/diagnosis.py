@@ -255,6 +255,20 @@ def of_running(
             serious=False,
         )
         return
+    yield from of_faults(status, here)
+    yield from (finding for source in status["sources"] for finding in of_source(source, here))
+    if rows and rows[0]["at"] > time.time() + SKEW:
+        yield DoctorFinding(
+            what="The newest row of the record lies in the future",
+            why="The clock went back; approvals may expire late",
+            fix="Set the clock",
+        )
+    yield from (finding for finding in of_rules(client, status) if finding.fix not in told)
+    yield from of_same_user(status, locked=locked)
+
+
+def of_faults(status: dict[str, Any], here: Here) -> Iterable[DoctorFinding]:
+    """What the gateway says itself that it cannot do."""
     if status["store_fault"]:
         yield DoctorFinding(
             what=f"The record cannot be written: {status['store_fault']}",
@@ -273,23 +287,18 @@ def of_running(
             why="They wait until it is back; nobody is told there meanwhile",
             fix=here.asking("approvals"),
         )
-    for source in status["sources"]:
-        if source["state"] in ("failed", "needs_auth", "degraded"):
-            yield DoctorFinding(
-                what=said_of(source),
-                why="Calls of its tools may fail"
-                if source["state"] == "degraded"
-                else "Its tools cannot be called",
-                fix=cure(source, here),
-            )
-    if rows and rows[0]["at"] > time.time() + SKEW:
-        yield DoctorFinding(
-            what="The newest row of the record lies in the future",
-            why="The clock went back; approvals may expire late",
-            fix="Set the clock",
-        )
-    yield from (finding for finding in of_rules(client, status) if finding.fix not in told)
-    yield from of_same_user(status, locked=locked)
+
+
+LESS_THAN_READY = {
+    "failed": "Its tools cannot be called",
+    "needs_auth": "Its tools cannot be called",
+    "degraded": "Calls of its tools may fail",
+}
+
+
+def of_source(source: dict[str, Any], here: Here) -> Iterable[DoctorFinding]:
+    if why := LESS_THAN_READY.get(source["state"]):
+        yield DoctorFinding(what=said_of(source), why=why, fix=cure(source, here))
 
 
 def said_of(source: dict[str, Any]) -> str:

@@ -41,6 +41,8 @@ NO_GATEWAY = (
     "There is no gateway in this folder. Name its configuration with --config FILE, or its address with --url"
 )
 
+CERTIFICATE_TO_COME = "Its own certificate is made at its first start: start it, then run this again, so that {client} trusts it."
+
 
 def backups(place: Surroundings) -> Backups:
     return Backups(state_folder(place) / "clients")
@@ -146,6 +148,16 @@ def address(config: Path) -> str:
     return opened_at(gateway.host, gateway.port, secure=True)
 
 
+def entry_of(
+    url: str, config: Path, token_file: Path | None, ca: Path | None, fingerprint: str | None, stdio: bool
+) -> GatewayEntry:
+    """The gateway as clients are told of it; a certificate that it made itself is trusted by name."""
+    if ca is None and fingerprint is None and url.startswith("https"):
+        ca = made_authority(config.parent / MADE_CERTIFICATES)
+    token, trusted = (str(path.absolute()) if path else None for path in (token_file, ca))
+    return GatewayEntry(url, program(), token, trusted, fingerprint, stdio)
+
+
 def trusted_by_nobody(gateway: GatewayEntry, config: Path) -> bool:
     """Whether the gateway will show a certificate that does not exist yet, so that no client can be told to trust it."""
     found = read_yaml(config).get("gateway") if config.is_file() else None
@@ -219,16 +231,7 @@ def command(
             url = None
         where = named_by(config, url, ca, fingerprint, token_file)
         ours, url = url is None, url or address(config)
-        if ca is None and fingerprint is None and url.startswith("https"):
-            ca = made_authority(config.parent / MADE_CERTIFICATES)
-        gateway = GatewayEntry(
-            url,
-            program(),
-            str(token_file.absolute()) if token_file else None,
-            str(ca.absolute()) if ca else None,
-            fingerprint,
-            stdio,
-        )
+        gateway = entry_of(url, config, token_file, ca, fingerprint, stdio)
         place = this_place()
         admin = admin_of(config) if ours and not project else None
         if admin is not None and (client_name is None or dry_run) and not runs(admin):
@@ -248,10 +251,7 @@ def command(
             as_json=as_json,
         )
         if ours and trusted_by_nobody(gateway, config):
-            say(
-                f"Its own certificate is made at its first start: start it, then run this again, so that {client(client_name).title} trusts it.",
-                err=True,
-            )
+            say(CERTIFICATE_TO_COME.format(client=client(client_name).title), err=True)
 
 
 def show_all(

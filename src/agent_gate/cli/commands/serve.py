@@ -174,21 +174,12 @@ async def run(
     hide_from_others()
     out = take_stdout()
     gateway = Gateway(options)
-    logs = gateway.settings.log
-    configure(
-        os.environ.get("LOG_LEVEL", logs.level),
-        gateway.redactor,
-        log_format or logs.format,
-        requests=logs.requests or os.environ.get("LOG_REQUESTS") == "1",
-    )
+    begin_logs(gateway, log_format)
     for warning in gateway.configuration.warnings():
         remark(f"Warning: {warning}")
-    # Before the listeners: whoever finds the gateway serving may tell it to stop.
-    stop, changed = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in STOP:
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, changed.set)
+    stop, changed = (
+        hear_signals()
+    )  # before the listeners: whoever finds the gateway serving may tell it to stop
     await gateway.start()
     try:
         caller = stdio_caller(gateway, stdio_agent) if stdio_agent is not None else None
@@ -202,18 +193,35 @@ async def run(
     try:
         await offer_link(gateway)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(watch_files(gateway, changed)),
-                group.create_task(reload_when(gateway, changed)),
-                group.create_task(give_back_memory()),
-            ]
+            beside = [watch_files(gateway, changed), reload_when(gateway, changed), give_back_memory()]
             if caller is not None:
-                tasks.append(group.create_task(serve_stdio(gateway, caller, out, stop)))
+                beside.append(serve_stdio(gateway, caller, out, stop))
+            tasks = [group.create_task(work) for work in beside]
             await stop.wait()
             for task in tasks:
                 task.cancel()
     finally:
         await gateway.stop()
+
+
+def begin_logs(gateway: Gateway, log_format: str | None) -> None:
+    logs = gateway.settings.log
+    configure(
+        os.environ.get("LOG_LEVEL", logs.level),
+        gateway.redactor,
+        log_format or logs.format,
+        requests=logs.requests or os.environ.get("LOG_REQUESTS") == "1",
+    )
+
+
+def hear_signals() -> tuple[asyncio.Event, asyncio.Event]:
+    """That it has to stop, and that the files may have changed."""
+    stop, changed = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP:
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, changed.set)
+    return stop, changed
 
 
 def choose_config(config: Path | None, no_config: bool) -> Path | None:
