@@ -231,6 +231,8 @@ def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_p
         address = Person(authority.issuer).consent(start(gateway))
         for pasted, told in (
             (answer_in(address)["code"], "Paste the whole address"),
+            ("-hW" + answer_in(address)["code"], "Paste the whole address"),
+            ("--" + answer_in(address)["code"], "Paste the whole address"),
             (address, "notes: connected, I see 3 tools\n"),
         ):
             words = [COMMAND, "auth", "code", pasted, "--admin-socket", gateway.announced["socket"]]

@@ -54,6 +54,9 @@ def begun(source: str, said: dict[str, Any]) -> str:
 
 command = admin_group("Accounts of servers and services.")
 
+AS_IT_IS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+"""A code of somebody else's may begin with a dash, and no letter of it is an option."""
+
 
 def act(ctx: click.Context, source: str, verb: str, body: dict[str, str] | None = None) -> Any:
     return ctx.obj["client"].request("POST", f"/servers/{segment(source)}/auth/{verb}", body)
@@ -79,7 +82,7 @@ def start_command(ctx: click.Context, source: str, agent: str) -> None:
         tell(ctx, said, begun(source, said))
 
 
-@command.command("code")
+@command.command("code", context_settings=AS_IT_IS)
 @click.argument("source_or_code", required=False, default="")
 @agent_option
 @click.pass_context
