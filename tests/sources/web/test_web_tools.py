@@ -10,9 +10,11 @@ import psutil
 import pytest
 from tests.gateway import TOKEN, Api, running
 
+from agent_gate.config.settings import Settings
 from agent_gate.errors import CallTimeout
 from agent_gate.sources.web.fetching import Fetched
 from agent_gate.sources.web.reading import make_readable
+from agent_gate.sources.web.settings import known_tools
 
 ARTICLE = """<!doctype html><html lang=en><head><title>Tides | The Almanac</title>
 <meta name=author content="Ada Brook"><meta property="article:published_time" content="2026-03-04">
@@ -308,3 +310,8 @@ def test_the_process_that_reads_a_page_gets_no_more_memory_than_there_is_for_it(
     ended = subprocess.run([sys.executable, "-c", greedy], capture_output=True, text=True, check=False)
     assert ended.returncode != 0
     assert "MemoryError" in ended.stderr
+
+
+def test_a_gateway_without_web_tools_imports_nothing_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "agent_gate.sources.web.source", None)
+    assert known_tools(Settings()) == {}

@@ -61,9 +61,12 @@ def read(root: Node, reading: Reading) -> Mapping[str, WebSettings]:
 
 
 def known_tools(settings: Settings) -> Mapping[str, Sequence[Definition]]:
+    configured = WEB.of(settings)
+    if not configured:
+        return {}
     from agent_gate.sources.web.source import TOOLS
 
-    return dict.fromkeys(WEB.of(settings), TOOLS)
+    return dict.fromkeys(configured, TOOLS)
 
 
 WEB: Section[WebSettings] = Section(

@@ -71,8 +71,17 @@ class Route:
     def needs(self) -> Role:
         return self.role or ("viewer" if self.method == "GET" else "operator")
 
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path))
+    def match(self, path: str) -> dict[str, str] | None:
+        """What `path` has at the names of the template; None where it is another's."""
+        named, given, values = self.path.split("/"), path.split("/"), {}
+        if len(named) != len(given):
+            return None
+        for part, value in zip(named, given, strict=True):
+            if part.startswith("{") and value:
+                values[part[1:-1]] = unquote(value)
+            elif part != value:
+                return None
+        return values
 
     def operation(self) -> dict[str, Any]:
         """This route as an OpenAPI operation."""
@@ -101,16 +110,14 @@ class Routes:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = list(routes)
-        self._compiled = [(route, route.pattern()) for route in self.routes]
 
     async def dispatch(self, request: Request, person: str, channel: str, rights: Rights) -> HttpAnswer:
         allowed = set()
-        for route, pattern in self._compiled:
-            found = pattern.fullmatch(request.path)
-            if found is None:
+        for route in self.routes:
+            values = route.match(request.path)
+            if values is None:
                 continue
             if route.method == request.method:
-                values = {name: unquote(value) for name, value in found.groupdict().items()}
                 check_role(rights, route.needs, person)
                 return await route.handler(OperatorRequest(request, person, channel, rights, values))
             allowed.add(route.method)
