@@ -285,6 +285,39 @@ async def test_a_source_that_refuses_the_credential_waits_for_a_person_and_leave
     await ended(life)
 
 
+@pytest.mark.parametrize("on_demand", [False, True])
+async def test_a_call_that_comes_while_a_source_without_a_credential_is_closed_does_not_wait_for_it(
+    on_demand,
+):
+    class Closing(Fragile):
+        def __init__(self):
+            super().__init__()
+            self.closing, self.may_close = asyncio.Event(), asyncio.Event()
+
+        async def __aexit__(self, *_):
+            self.closing.set()
+            await self.may_close.wait()
+
+        async def answer(self, job):
+            raise SignInNeeded("Sign in again")
+
+    closing = Closing()
+    plan = Plan(source=closing, settings=None, on_demand=on_demand)
+    keeper = Keeper(plan, SystemClock(), lambda *_: None, known=on_demand)
+    life = asyncio.create_task(keeper.run())
+    with pytest.raises(SignInNeeded, match="Sign in again"):
+        await keeper.answer(job())
+    await closing.closing.wait()
+    keeper.check()
+    late = asyncio.create_task(keeper.answer(job()))
+    await asyncio.sleep(0)
+    closing.may_close.set()
+    async with asyncio.timeout(20):
+        with pytest.raises(SignInNeeded, match=r"Sign in again.*Nothing was sent"):
+            await late
+    await ended(life)
+
+
 async def test_a_source_that_does_not_come_back_is_not_waited_for():
     class Dead(Fragile):
         async def connect(self):

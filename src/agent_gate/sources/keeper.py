@@ -164,8 +164,7 @@ class Keeper:
         finally:
             self._over = True
             self.tried.set()
-            self._ready.set()  # whoever waits for a connection is told that there will be none
-            self._ready.clear()
+            self._release_waiting()
 
     async def _live(self) -> None:
         while True:
@@ -215,10 +214,14 @@ class Keeper:
                 return await source.connect()
         except Exception:
             if self._coming_back and not self.plan.on_demand:
-                self._ready.set()  # whoever waited for it to come back is told that it did not
-                self._ready.clear()
+                self._release_waiting()
             self._coming_back = False
             raise
+
+    def _release_waiting(self) -> None:
+        """Whoever waits for a connection is told that there will be none."""
+        self._ready.set()
+        self._ready.clear()
 
     @property
     def _watched(self) -> bool:
@@ -266,6 +269,7 @@ class Keeper:
         self._move(Status.NEEDS_AUTH, self._last_failure, logging.WARNING)
         self._publish(self.plan, None, False)
         self.tried.set()
+        self._release_waiting()
         self._hurry.clear()
         await self._hurry.wait()
 
@@ -308,17 +312,19 @@ class Keeper:
     def check(self) -> None:
         """Raise where a call cannot be sent now. A first connection under way is worth waiting for."""
         if self._status is not READY and not self._worth_waiting():
-            why = f": {sentence(self._reason)}" if self._reason else ""
-            if self._status is Status.NEEDS_AUTH:
-                raise SignInNeeded(f"{self.key} is {self._status}{why}. Nothing was sent")
-            after = max(1.0, (self._next_try or 0) - self._clock.now())
-            raise DependencyUnavailable(
-                f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after
-            )
+            raise self._away()
         if self._circuit.failures and (wait := self._circuit.wait(self._clock.monotonic())):
             raise DependencyUnavailable(
                 f"{self.key} failed too often; it is tried again in {wait:.0f} s", retry_after=wait
             )
+
+    def _away(self) -> DependencyUnavailable:
+        """Why nothing can be sent to it in the state that it is in."""
+        why = f": {sentence(self._reason)}" if self._reason else ""
+        said = f"{self.key} is {self._status}{why}. Nothing was sent"
+        if self._status is Status.NEEDS_AUTH:
+            return SignInNeeded(said)
+        return DependencyUnavailable(said, retry_after=max(1.0, (self._next_try or 0) - self._clock.now()))
 
     def _worth_waiting(self) -> bool:
         """Whether a connection is near: a first one, one on demand, or that of a source that was there until just now."""
@@ -401,6 +407,8 @@ class Keeper:
             ) from None
         finally:
             self._waiting -= 1
+        if self._status is Status.NEEDS_AUTH:
+            raise self._away()
         if not self._ready.is_set() and not self._over and not self.plan.on_demand:
             raise DependencyUnavailable(
                 f"{self.key} was lost and did not come back. Nothing was sent", retry_after=1
