@@ -527,3 +527,72 @@ def test_an_import_goes_into_the_files_that_are_named(home):
     assert "=" in Path("gate/own.env").read_text()
     assert Path("gate/own.env").stat().st_mode & 0o777 == 0o600
     assert {path.name for path in Path("gate").iterdir()} == {"own.yaml", "own.env"}
+
+
+def test_in_the_home_folder_each_file_is_read_once(home, monkeypatch):
+    """There a client's own file is the project's too."""
+    monkeypatch.chdir(home)
+    found = json.loads(run(import_, "cursor", "codex", "gemini", "--json").stdout)["servers"]
+    places = [(one["file"], one["server"]) for one in found]
+    assert len(places) == len(set(places)) > 0
+
+
+def test_what_to_do_after_an_import_can_be_typed_as_it_stands(home):
+    new = run(import_, "cursor", "--all", "--config", "new/config.yaml").output
+    assert "new/config.yaml is new. Next: agent-gate serve --config new/config.yaml" in new
+    more = run(import_, "windsurf", "--all", "--config", "new/config.yaml").output
+    assert "Next: agent-gate connect CLIENT --replace --config new/config.yaml, so that" in more
+
+
+def test_a_gateway_is_the_same_one_from_whichever_folder_it_is_named(home, gateway, monkeypatch):
+    whole = ["--config", str(gateway.folder / "config.yaml")]
+    first = json.loads(run(connect, "cursor", *whole, "--json").output)["entry"]
+    monkeypatch.chdir(gateway.folder.parent)
+    inside = f"{gateway.folder.name}/../{gateway.folder.name}/config.yaml"
+    again = json.loads(run(connect, "cursor", "--config", inside, "--json").output)["entry"]
+    assert again["args"] == first["args"]
+    assert "cursor-2" not in {agent["name"] for agent in gateway.admin.get("/api/agents")}
+    card = json.loads(run(connect, "--config", inside, "--json").output)["cursor"]
+    assert card["command"][-2:] == whole
+    run(disconnect, "cursor")
+
+
+def test_a_certificate_is_named_by_the_folder_it_is_in(home):
+    Path("gate/data/tls").mkdir(parents=True)
+    Path("gate/data/tls/ca.crt").write_text("CERT")
+    Path("gate/config.yaml").write_text("gateway: {port: 9443}\n")
+    Path("gate/.env").write_text("AGENT_TOKEN=0123456789abcdef\n")
+    entry = json.loads(run(connect, "zed", "--config", "gate/../gate/config.yaml", "--json").output)["entry"]
+    assert entry["args"][entry["args"].index("--ca") + 1] == str(Path("gate/data/tls/ca.crt").resolve())
+
+
+def test_a_client_that_needs_the_bridge_is_an_agent_of_its_own_in_a_project_too(home, gateway):
+    config = ["--config", str(gateway.folder / "config.yaml")]
+    said = run(connect, "claude-code", "--project", "--stdio", *config).output
+    assert "keep it out of what you share" in said
+    entry = json.loads(Path(".mcp.json").read_text())["mcpServers"]["agent-gate"]
+    token = Path(entry["args"][entry["args"].index("--token-file") + 1]).read_text()
+    assert "claude-code" in {agent["name"] for agent in gateway.admin.get("/api/agents")}
+    run(disconnect, "claude-code")
+    assert gateway.request("GET", "/api/tools", token=token).status == 401
+
+
+def test_servers_that_stay_beside_the_gateway_are_named_when_it_replaces_the_others(home):
+    there = {"mcpServers": {"notes": {"command": "./notes"}}}
+    own = {"mcpServers": {"one": {"url": "http://one"}}, "projects": {"/srv/one": there}}
+    (home / ".claude.json").write_text(json.dumps(own))
+    url = ["--url", "http://127.0.0.1:8443"]
+    said = run(connect, "claude-code", "--replace", *url).output
+    assert "took over one into" in said
+    assert (
+        "not behind the gateway: notes (in /srv/one). Take them over with `agent-gate import claude-code"
+        in said
+    )
+    run(disconnect, "claude-code")
+    (home / ".claude.json").write_text(json.dumps({**own, "projects": {}}))
+    assert "not behind" not in run(connect, "claude-code", "--replace", *url).output
+
+
+def test_a_card_names_the_file_that_connecting_writes(home):
+    cards = json.loads(run(connect, "--url", "http://127.0.0.1:8443", "--json").output)
+    assert cards["opencode"]["file"].endswith("opencode.jsonc")

@@ -70,3 +70,56 @@ def test_a_mistake_in_a_pasted_block_keeps_its_line(refused):
 
 def test_what_is_broken_otherwise_is_said_as_before(refused):
     assert "not valid YAML" in refused('mcpServers:\n{\n  "a": {"command": "x"\n')
+
+
+REMARKED = WHOLE.replace('"github": {', '// mine\n    "github": { /* with\n two lines */').replace(
+    "  }\n}", "  } // end\n}"
+)
+ALONE = {
+    "whole": WHOLE,
+    "the member mcpServers": "\n".join(WHOLE.split("\n")[1:-1]),
+    "the member and a comma": "\n".join(WHOLE.split("\n")[1:-1]) + ",",
+    "with tabs": WHOLE.replace("  ", "\t"),
+    "on one line": '{"mcpServers": {"github": {"command": "docker", "args": ["run", "-i"]},\n "web": {"url": "https://example.org/mcp"}}}',
+}
+
+
+@pytest.mark.parametrize("paste", ALONE.values(), ids=ALONE)
+@pytest.mark.parametrize("after", ["", "\nstorage: {type: sqlite}\n"])
+def test_a_clients_file_that_is_pasted_beside_our_keys_gets_its_own(load_text, paste, after):
+    servers = load_text(f"gateway: {{id: x}}\n{paste}{after}").settings.sources["servers"]
+    assert {key: (one.command, one.url) for key, one in servers.items()} == {
+        "github": ("docker", ""),
+        "web": ("", "https://example.org/mcp"),
+    }
+
+
+def test_remarks_of_a_clients_file_are_left_out(load_text):
+    servers = load_text(f"mcpServers:\n{REMARKED}").settings.sources["servers"]
+    assert {key: (one.args, one.url) for key, one in servers.items()} == {
+        "github": (("run", "-i"), ""),
+        "web": ((), "https://example.org/mcp"),
+    }
+
+
+def test_what_else_a_clients_file_says_is_left_out(load_text):
+    servers = load_text(
+        'mcpServers:\n{"servers": {"a": {"type": "stdio", "command": "x"}}, "inputs": []}'
+    ).settings.sources["servers"]
+    assert list(servers) == ["a"]
+
+
+def test_a_server_beside_a_whole_file_is_not_lost(refused):
+    assert "mcpServers.mcpServers" in refused(
+        'mcpServers: {"mcpServers": {"a": {"command": "x"}}, "b": {"command": "y"}}'
+    )
+
+
+def test_a_pasted_block_whose_end_is_missing_is_said_to_have_none(refused):
+    message = refused('mcpServers:\n{\n  "mcpServers": {\n    "a": {"command": "x"}\n  }\n')
+    assert "a quote or a bracket is missing" in message
+
+
+def test_a_server_that_stands_where_our_keys_do_is_told_where_it_belongs(refused):
+    message = refused('mcpServers:\n"time": {\n  "command": "x"\n}\n')
+    assert 'time: unknown key; a server stands below "mcpServers:", two spaces further in' in message

@@ -12,6 +12,15 @@ DEPLOY = {
 ODD = {"type": "object", "properties": {"env": {**STRING, "default": None}}, "required": ["env"]}
 TWO = {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"]}
 TOOLS = {"deploy": DEPLOY, "odd": ODD, "two": TWO, "free": {"type": "object"}}
+EDIT = {"type": "object", "properties": {"oldText": STRING, "newText": STRING}, "required": ["oldText"]}
+TOOLS["edit"] = {
+    "type": "object",
+    "properties": {
+        "edits": {"type": "array", "items": {"$ref": "#/$defs/Edit"}},
+        "dryRun": {"type": "boolean"},
+    },
+    "$defs": {"Edit": EDIT},
+}
 TOOLS["invites"] = {**TWO, "additionalProperties": STRING}
 
 

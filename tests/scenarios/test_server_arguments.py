@@ -124,6 +124,7 @@ GATEWAY = CONFIG.replace("agents: {a: {", "agents: {a: {mode: gateway, ")
         ("box:free", {"anything": 1}, ""),
         ("box:invites", {"a": "1", "b": "2", "more": "3"}, ""),
         ("box:deploy", {"env": "dev", "dryRun": True}, ""),
+        ("box:edit", {"edits": [{"oldText": "a", "newText": "b"}], "dryRun": True}, ""),
     ],
 )
 def test_who_cannot_see_a_schema_is_told_of_a_slip_before_the_call_runs(tmp_path, tool, arguments, said):
@@ -138,6 +139,17 @@ def test_who_cannot_see_a_schema_is_told_of_a_slip_before_the_call_runs(tmp_path
             assert told == [f"Unknown argument: {unknown}", said]
         else:
             assert json.loads(text) == arguments
+
+
+def test_an_argument_that_stands_one_level_too_deep_does_not_let_the_call_run(tmp_path):
+    files = {"config.yaml": GATEWAY, "permissions.yaml": PERMISSIONS}
+    with started_in(tmp_path, files) as gate:
+        arguments = {"edits": [{"oldText": "a", "newText": "b", "dryRun": True}]}
+        result = mcp_call(gate, "tool_execute", {"tool_id": "box:edit", "args": arguments})
+        told = json.loads(result["content"][0]["text"])
+        assert (result["isError"], told["error"]) == (True, "ARGS_INVALID")
+        said = "Did you mean it beside edits? It takes newText, oldText"
+        assert told["message"].splitlines() == ["Unknown argument: edits.0.dryRun", said]
 
 
 def test_a_tool_that_is_hidden_tells_nothing_of_its_arguments(tmp_path):

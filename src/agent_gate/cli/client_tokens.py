@@ -19,6 +19,11 @@ def state_folder(place: Surroundings) -> Path:
     return Path(place.env.get("XDG_STATE_HOME") or place.home / ".local" / "state") / "agent-gate"
 
 
+def full_path(path: Path) -> Path:
+    """The one way to write where a file is, from whichever folder it was named; the file itself may be a link."""
+    return path.parent.resolve() / path.name
+
+
 def token_file(place: Surroundings, name: str) -> Path:
     """Where a client that passes no environment on finds its token."""
     return state_folder(place) / "tokens" / name
@@ -26,7 +31,7 @@ def token_file(place: Surroundings, name: str) -> Path:
 
 def agents_file(place: Surroundings, name: str, admin: AdminClient) -> Path:
     """Where the token of this client's agent at this gateway stands."""
-    where = str(admin.path.absolute())
+    where = str(full_path(admin.path))
     return token_file(place, f"{name}@{sha256(where.encode()).hexdigest()[:8]}")
 
 
@@ -63,7 +68,7 @@ def ensure_agent(name: str, place: Surroundings, admin: AdminClient) -> Path | N
     except Unreachable:
         return None
     keep_token(file, token)
-    replace_bytes(note, f"{agent}\n{admin.path.absolute()}".encode(), private=True)
+    replace_bytes(note, f"{agent}\n{full_path(admin.path)}".encode(), private=True)
     return file
 
 
@@ -87,7 +92,7 @@ def token_at_hand(program: ClientProgram, place: Surroundings, config: Path) -> 
     """A file with the gateway's own token, or one made of the token in the environment or in `.env`."""
     made = config.parent / MADE_TOKEN
     if made.is_file():
-        return made.absolute()
+        return full_path(made)
     token = place.env.get("AGENT_TOKEN") or known_variables(config.parent / ".env").get("AGENT_TOKEN")
     if token:
         keep_token(token_file(place, program.name), token)
@@ -116,7 +121,7 @@ def shown_gateway(
     if admin is not None:
         return replace(gateway, token_file=str(agents_file(place, program.name, admin)))
     made = config.parent / MADE_TOKEN
-    file = made.absolute() if made.is_file() else token_file(place, program.name)
+    file = full_path(made) if made.is_file() else token_file(place, program.name)
     return replace(gateway, token_file=str(file))
 
 

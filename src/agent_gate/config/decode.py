@@ -18,6 +18,7 @@ from agent_gate.core.notes import AtLeast, AtMost, Filled, ReadBy, Treatment
 T = TypeVar("T")
 SECRET_NAME = re.compile(r"key|token|secret|pass|auth|cred|cookie", re.IGNORECASE)
 LARGEST = 2**1023
+SERVERS = "mcpServers"
 SCALARS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -70,7 +71,14 @@ def decode(
 def refuse_unknown(node: Node, known: tuple[str, ...], path: str) -> None:
     for key in entries(node, path):
         if key not in known:
-            fail(node.key_mark(key), join(path, key), f"unknown key{suggestion(key, known)}")
+            hint = suggestion(key, known) or (SERVERS in known and misplaced(node.get(key))) or ""
+            fail(node.key_mark(key), join(path, key), f"unknown key{hint}")
+
+
+def misplaced(value: Node | None) -> str:
+    """What to say of a key that stands where our own do, and is a server."""
+    server = value is not None and any(value.get(key) is not None for key in ("command", "url"))
+    return f'; a server stands below "{SERVERS}:", two spaces further in' if server else ""
 
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:

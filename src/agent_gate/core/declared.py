@@ -46,8 +46,14 @@ def declared_by(definition: Definition) -> Declared:
     """What a tool declares: in YAML what its file lists, elsewhere what its schema names."""
     if definition.declared is not None:
         return Declared(definition.declared)
+    root = definition.input_schema
+    return named_by(list(about_one_value([root], root)))
+
+
+def named_by(schemas: Iterable[JsonSchema]) -> Declared:
+    """What schemas that are about one object declare together."""
     names, patterns, invites = set[str](), set[str](), False
-    for schema in whole_object(definition.input_schema):
+    for schema in schemas:
         invites = invites or any(isinstance(schema.get(key), Mapping) and schema[key] for key in OTHERS)
         names.update(members(schema, "properties"))
         patterns.update(members(schema, "patternProperties"))
@@ -67,9 +73,9 @@ def fitting(patterns: Iterable[str]) -> Callable[[str], bool]:
     return lambda name: not is_valid({name: None})
 
 
-def whole_object(root: JsonSchema) -> Iterator[JsonSchema]:
-    """Every schema inside `root` that is about the same object as `root` itself."""
-    seen, waiting = set[int](), [root]
+def about_one_value(schemas: Iterable[JsonSchema], root: JsonSchema) -> Iterator[JsonSchema]:
+    """These schemas of the document `root`, and every one inside them that is about the same value as they are."""
+    seen, waiting = set[int](), list(schemas)
     while waiting:
         schema = waiting.pop()
         if not isinstance(schema, Mapping) or id(schema) in seen:

@@ -9,6 +9,7 @@ import jsonschema_rs
 import msgspec
 
 from agent_gate.core.declared import Declared
+from agent_gate.core.nested import first_slip
 from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Definition, Json, Tool, Validator
@@ -189,13 +190,23 @@ def unknown_arguments(tool: Tool, arguments: Mapping[str, Json]) -> Sequence[str
 
 
 def check_known(tool: Tool, arguments: Mapping[str, Json]) -> None:
-    """Refuse an unknown argument, for callers who cannot see the tool's schema."""
+    """Refuse an unknown argument, also inside of one, for callers who cannot see the tool's schema."""
     if unknown := unknown_arguments(tool, arguments):
-        known = sorted(tool.declared.names)
-        near = folded_alike(unknown[0], known) or get_close_matches(unknown[0][:64], known, n=1)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        takes = ", ".join(known[:MOST_NAMED])
-        raise InvalidArgs(f"Unknown argument: {unknown[0][:64]}\n{hint}It takes {takes}")
+        raise unknown_argument(unknown[:1], tool.declared.names)
+    if tool.definition.declared is None and (slip := first_slip(tool.definition.input_schema, arguments)):
+        beside = slip.path[0] if slip.path[-1] in tool.declared.names else ""
+        raise unknown_argument(slip.path, slip.known, beside)
+
+
+def unknown_argument(path: Sequence[str], known: Collection[str], beside: str = "") -> InvalidArgs:
+    """The refusal, with the name that was likely meant; `beside` is the argument that it belongs next to."""
+    names = sorted(known)
+    near = folded_alike(path[-1], names) or get_close_matches(path[-1][:64], names, n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    hint = f"Did you mean it beside {beside[:64]}? " if beside else hint
+    return InvalidArgs(
+        f"Unknown argument: {dotted(list(path))}\n{hint}It takes {', '.join(names[:MOST_NAMED])}"
+    )
 
 
 def folded_alike(name: str, known: Collection[str]) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from agent_gate.cli.client_tokens import MADE_TOKEN, shown_gateway, state_folder, tell_gateway
+from agent_gate.cli.client_tokens import MADE_TOKEN, full_path, shown_gateway, state_folder, tell_gateway
 from agent_gate.cli.importing import (
     carry_out,
     our_servers,
@@ -26,7 +26,7 @@ from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import ClientFile, ClientProgram, GatewayEntry, Surroundings
-from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
+from agent_gate.config.clients.registry import CLIENTS, client, find, read, servers, target
 from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.settings import GatewaySettings
@@ -55,7 +55,7 @@ def program() -> str:
 
 def card(program_: ClientProgram, gateway: GatewayEntry, place: Surroundings, line: Sequence[str]) -> str:
     """What to run or paste for one client; `line` is the command that does it."""
-    file = program_.files(place)[0]
+    file = target(program_.name, place)
     lines = [f"── {program_.title} ({program_.name})", f"   {shlex.join(line)}"]
     if program_.command is not None:
         lines.append(f"   or: {shlex.join(program_.command(gateway))}")
@@ -94,9 +94,9 @@ def named_by(
     """The options that name this gateway wherever they are typed."""
     given: dict[str, str | Path | None] = {"--url": url}
     if url is None:
-        given = {"--config": config.absolute()} if config.is_file() else {}
-    given |= {"--ca": ca and ca.absolute(), "--fingerprint": fingerprint}
-    given |= {"--token-file": token_file and token_file.absolute()}
+        given = {"--config": full_path(config)} if config.is_file() else {}
+    given |= {"--ca": ca and full_path(ca), "--fingerprint": fingerprint}
+    given |= {"--token-file": token_file and full_path(token_file)}
     return [part for name, value in given.items() if value for part in (name, str(value))]
 
 
@@ -115,6 +115,18 @@ def take_over(file: ClientFile, place: Surroundings, config: Path, dry_run: bool
         if needed := still_unset(plan, env_file):
             say(needed, err=True)
     return [server.name for server in standing]
+
+
+def left_beside(file: ClientFile, place: Surroundings, config: Path) -> str:
+    """What to do about servers that the client has in the same file for single folders, which stay there."""
+    others = [one for one in find(place, [file.client]) if one.path == file.path and one.block != file.block]
+    text = read(file.path)
+    left = {server.name: one.project for one in others for server in servers(one, text, place)}
+    if not left:
+        return ""
+    names = ", ".join(f"{name} (in {folder})" for name, folder in left.items())
+    taking = shlex.join(["agent-gate", "import", file.client, "--config", str(config)])
+    return f"Still there, and not behind the gateway: {names}. Take them over with `{taking}`, then remove them from the client."
 
 
 def replaced_note(names: Sequence[str], config: Path) -> str:
@@ -154,7 +166,7 @@ def entry_of(
     """The gateway as clients are told of it; a certificate that it made itself is trusted by name."""
     if ca is None and fingerprint is None and url.startswith("https"):
         ca = made_authority(config.parent / MADE_CERTIFICATES)
-    token, trusted = (str(path.absolute()) if path else None for path in (token_file, ca))
+    token, trusted = (str(full_path(path)) if path else None for path in (token_file, ca))
     return GatewayEntry(url, program(), token, trusted, fingerprint, stdio)
 
 
@@ -187,7 +199,7 @@ def where_the_token_is(program_: ClientProgram, told: GatewayEntry, config: Path
 )
 @click.option("--project", is_flag=True, help="Write the current project's file instead of the user's.")
 @click.option(
-    "--replace", is_flag=True, help="Import the client's servers and leave only the gateway in its file."
+    "--replace", is_flag=True, help="Import the client's servers and leave the gateway in their place."
 )
 @click.option(
     "--config",
@@ -233,7 +245,7 @@ def command(
         ours, url = url is None, url or address(config)
         gateway = entry_of(url, config, token_file, ca, fingerprint, stdio)
         place = this_place()
-        admin = admin_of(config) if ours and not project else None
+        admin = admin_of(config) if ours and (gateway.needs_bridge or not project) else None
         if admin is not None and (client_name is None or dry_run) and not runs(admin):
             admin = None
         if client_name is None:
@@ -269,7 +281,7 @@ def show_all(
         {
             one.name: {
                 "title": one.title,
-                "file": str(one.files(place)[0].path),
+                "file": str(target(one.name, place).path),
                 "command": connecting(one.name, where),
                 "entry": one.write(shown_gateway(one, gateway, place, config, admin)),
             }
@@ -308,6 +320,10 @@ def write_one(
         print_json({"client": name, "file": str(file.path), "entry": entry, "replaced": names})
         return
     say(f"Wrote the gateway into {file.path}{replaced_note(names, config)}.")
+    if replace and (left := left_beside(file, place, config)):
+        say(left)
+    if project and told.needs_bridge:
+        say("It names files of this machine: keep it out of what you share.")
     if needed := where_the_token_is(program_, told, config):
         say(needed)
     say(f"`agent-gate disconnect {name}` puts the file back. {program_.note}".rstrip())

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.yamledit import current
+
+CONFIG = Path("config.yaml")
 
 
 def shown(found: Sequence[FoundServer], here: Sequence[str]) -> list[tuple[object, ...]]:
@@ -81,7 +84,17 @@ def numbered(answer: str, found: Sequence[FoundServer], fresh: Sequence[FoundSer
     return [server for number, server in enumerate(found, 1) if number in numbers and server in fresh]
 
 
-def report(plan: Import, env_file: Path, dry_run: bool) -> None:
+def next_step(config: Path, is_new: bool) -> str:
+    """What to do with the servers, as it can be typed here."""
+    named = "" if config == CONFIG else f" --config {shlex.quote(str(config))}"
+    if is_new:
+        return f"{config} is new. Next: agent-gate serve{named}"
+    return (
+        f"Next: agent-gate connect CLIENT --replace{named}, so that the client uses them through the gateway"
+    )
+
+
+def report(plan: Import, env_file: Path, dry_run: bool, step: str) -> None:
     verb = "Would add" if dry_run else "Added"
     for key, server in plan.added.items():
         say(f"{verb} {key} ({server.transport}, from {CLIENTS[server.client].title}) to {plan.file}")
@@ -95,7 +108,7 @@ def report(plan: Import, env_file: Path, dry_run: bool) -> None:
         new, name = plan.edit.text.splitlines(keepends=True), str(plan.file)
         put("".join(difflib.unified_diff(old.splitlines(keepends=True), new, name, name)), nl=False)
     elif plan.added:
-        say("Next: agent-gate connect CLIENT --replace, so that the client uses them through the gateway")
+        say(step)
 
 
 @click.command("import")
@@ -103,7 +116,7 @@ def report(plan: Import, env_file: Path, dry_run: bool) -> None:
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    default=Path("config.yaml"),
+    default=CONFIG,
     show_default=True,
     help="Our configuration file.",
 )
@@ -141,7 +154,7 @@ def command(
         if not as_json:
             say(table(("#", "client", "file", "server", "transport", "here"), shown(found, here)))
         chosen = pick(found, here, names, everything)
-        plan = plan_import(chosen, config, env)
+        plan, step = plan_import(chosen, config, env), next_step(config, is_new=not config.exists())
         if plan.added and not dry_run:
             carry_out(plan, secrets)
         if as_json:
@@ -157,4 +170,4 @@ def command(
                 }
             )
         else:
-            report(plan, secrets, dry_run)
+            report(plan, secrets, dry_run, step)

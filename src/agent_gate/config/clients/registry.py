@@ -47,8 +47,9 @@ def client(name: str) -> ClientProgram:
 
 
 def find(place: Surroundings, names: Iterable[str] = CLIENTS) -> list[ClientFile]:
-    """The files that exist, in the order of the clients."""
-    return [file for name in names for file in client(name).files(place) if file.path.is_file()]
+    """The files that exist, in the order of the clients; in the home folder some are both the user's and a project's."""
+    there = (file for name in names for file in client(name).files(place) if file.path.is_file())
+    return list({(file.path, file.block): file for file in there}.values())
 
 
 def block(settings: Mapping[str, Any], path: Iterable[str]) -> Mapping[str, Any]:

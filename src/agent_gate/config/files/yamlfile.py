@@ -69,9 +69,11 @@ def read_yaml(path: Path) -> Node:
 def parse_yaml(text: str, name: str) -> Node:
     try:
         return compose(text, name)
-    except MarkedYAMLError as error:
-        if (pasted := compose_pasted(text, name)) is not None:
+    except MarkedYAMLError as fault:
+        pasted = compose_pasted(text, name)
+        if isinstance(pasted, Node):
             return pasted
+        error = pasted or fault
         mark = (error.context_mark if unended(error) else None) or error.problem_mark or error.context_mark
         where = Mark(name, mark.line + 1, mark.column + 1) if mark else Mark(name)
         raise ConfigError(explain(error), where=str(where)) from None
@@ -88,11 +90,14 @@ def compose(text: str, name: str) -> Node:
     return Composer(name, YAML(typ="safe", pure=True).parse(text)).document()
 
 
-def compose_pasted(text: str, name: str) -> Node | None:
-    """What a file with servers pasted from a client's JSON means; None where that is not what is wrong with it."""
+def compose_pasted(text: str, name: str) -> Node | MarkedYAMLError | None:
+    """What a file with servers pasted from a client's JSON means, or where their JSON has no end; None where that is
+    not what is wrong with it."""
     straight = straighten(text)
     try:
         return None if straight is None else compose(straight, name)
+    except MarkedYAMLError as error:
+        return error if unended(error) else None
     except (YAMLError, RecursionError):
         return None
 

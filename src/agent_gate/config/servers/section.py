@@ -47,10 +47,16 @@ def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, Serv
 
 
 def unwrap(pasted: Node) -> Node:
-    """The servers of a client's whole file that was pasted below `mcpServers:`."""
-    inner = pasted.get("mcpServers")
-    whole = inner is not None and inner.get("command") is None and inner.get("url") is None
-    return inner if inner is not None and whole and len(entries(pasted, "mcpServers")) == 1 else pasted
+    """The servers of a client's whole file that was pasted below `mcpServers:`, without its other settings."""
+    others = dict(entries(pasted, "mcpServers"))
+    inner = next(filter(None, (others.pop(key, None) for key in ("mcpServers", "servers"))), None)
+    if inner is None or is_server(inner) or any(map(is_server, others.values())):
+        return pasted
+    return inner
+
+
+def is_server(node: Node) -> bool:
+    return node.get("command") is not None or node.get("url") is not None
 
 
 def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
