@@ -23,7 +23,7 @@ from typing import Any
 from agent_gate.core.catalog import Catalog, Listing, build
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.browse import TOP_K, Browser
-from agent_gate.discovery.economy import cost, measure, to_reach
+from agent_gate.discovery.economy import cost, measure
 from agent_gate.discovery.meta import hydrated
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.semantic import load
@@ -33,7 +33,7 @@ from agent_gate.discovery.tokens import count
 from bench import catalogs
 from bench.machine import HERE
 from bench.subjects import Peer
-from bench.suites import METATOOL, MOST, Search, Suite, gain, metatool, own, place, searcher
+from bench.suites import METATOOL, MOST, Search, Suite, gain, metatool, own, place, searcher, to_reach
 from bench.tuning import folds, leave_one_out
 
 VERSION, WIDEST = "0.18.2", 50

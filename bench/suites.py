@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_gate.core.catalog import Catalog, Listing, build
-from agent_gate.core.tool import Definition
+from agent_gate.core.tool import Definition, Tool
+from agent_gate.discovery.browse import TOP_K, Browser
+from agent_gate.discovery.cards import render
+from agent_gate.discovery.economy import cost
+from agent_gate.discovery.meta import meta_tools
 from agent_gate.discovery.rank import Index
+from agent_gate.discovery.tokens import count
+from agent_gate.discovery.usage import usage
 
 REQUESTS = Path(__file__).parents[1] / "tests" / "discovery" / "data"
 METATOOL = "MetaTool"
@@ -95,3 +101,12 @@ def gain(at: int | None) -> float:
 def gains(search: Search, task: Task) -> list[float]:
     found = search(task.query, 5)
     return [gain(place(found, right)) for right in task.right]
+
+
+def to_reach(browser: Browser, query: str, tool: Tool, top_k: int = TOP_K) -> int | None:
+    """Tokens from nothing to a tool that can be called in `gateway` mode; None when the query does not find it."""
+    cards = browser.query(query, top_k)
+    if all(card.id != tool.id for card in cards):
+        return None
+    spent = sum(map(cost, meta_tools("gateway"))) + count("\n".join(map(render, cards)))
+    return spent + cost(usage(tool.input_schema))

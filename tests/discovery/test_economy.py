@@ -1,10 +1,11 @@
 from statistics import median
 
+from bench.suites import to_reach
 from tests.discovery.tools import HOME, catalog, takes
 
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.browse import Browser
-from agent_gate.discovery.economy import cost, definition_of, measure, to_reach
+from agent_gate.discovery.economy import cost, definition_of, measure
 from agent_gate.discovery.meta import meta_tools, stripped
 
 ARGUMENTS = takes(

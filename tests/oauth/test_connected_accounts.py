@@ -52,7 +52,7 @@ async def a_house(settings: StoreSettings, folder: Path) -> AsyncIterator[House]
         connections = Accounts(vault, Leases(store, clock), web, clock)
         await connections.load()
         try:
-            yield House(store, vault, connections, Flows(vault, connections, web, clock, lambda: REDIRECT))
+            yield House(store, vault, connections, Flows(vault, web, clock, lambda: REDIRECT))
         finally:
             await web.aclose()
 

@@ -7,7 +7,6 @@ when all have ended.
 import asyncio
 import ctypes
 import json
-import logging
 import os
 import signal
 import socket
@@ -24,8 +23,6 @@ from agent_gate.config.settings import Settings
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError
 from agent_gate.sources.mcp.process.lender import Lender
-
-log = logging.getLogger("agent_gate.cli")
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 SHORTEST, LONGEST = 0.2, 5.0

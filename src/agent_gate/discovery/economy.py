@@ -11,7 +11,7 @@ import msgspec
 
 from agent_gate.core.call import Mode
 from agent_gate.core.tool import Tool
-from agent_gate.discovery.browse import TOP_K, Browser
+from agent_gate.discovery.browse import TOP_K
 from agent_gate.discovery.cards import Deck, render
 from agent_gate.discovery.meta import hydrated, meta_tools, stripped
 from agent_gate.discovery.tokens import count
@@ -98,12 +98,3 @@ def recommend(upfront: Mapping[Mode, int], reach: Mapping[Mode, int]) -> tuple[M
         "gateway",
         f"{upfront['gateway']} tokens up front instead of {upfront['full']}, {reach['gateway']} to a call",
     )
-
-
-def to_reach(browser: Browser, query: str, tool: Tool, top_k: int = TOP_K) -> int | None:
-    """Tokens from nothing to a tool that can be called in `gateway` mode; None when the query does not find it."""
-    cards = browser.query(query, top_k)
-    if all(card.id != tool.id for card in cards):
-        return None
-    spent = sum(map(cost, meta_tools("gateway"))) + count("\n".join(map(render, cards)))
-    return spent + cost(usage(tool.input_schema))

@@ -42,8 +42,6 @@ JOINING = (
     "join_complete",
 )
 """The same for the two sides of a handshake."""
-RENEWING = ("token_renewed",)
-"""Between an authorization server's new tokens and our commit of them."""
 EXIT_CODE = 137
 
 _name, _, _count = os.environ.get("AGENT_GATE_FAILPOINT", "").partition(":")

@@ -33,7 +33,6 @@ ErrorCode = Literal[
     "PAIRING_REQUIRED",
     "PAIRING_FAILED",
 ]
-encode = msgspec.json.encode
 
 
 class ToolCallContext(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -40,7 +40,7 @@ class Gateways:
     """This gateway among those that share its store. On a store of its own it is alone, and nothing is written."""
 
     def __init__(self, store: Store, clock: Clock, version: str) -> None:
-        self._store, self._clock, self._version = store, clock, version
+        self._store, self._version = store, version
         self.id = store.chain
         self._address, self._state, self._started = "", SERVING, clock.now()
         self._body: Mapping[str, Any] = {}

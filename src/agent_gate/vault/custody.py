@@ -54,7 +54,7 @@ class Custody:
             web=web,
             accounts=accounts,
             find_identity=find_identity,
-            flows=Flows(vault, accounts, web, clock, redirect_uri, document_url),
+            flows=Flows(vault, web, clock, redirect_uri, document_url),
         )
 
     def challenged(self, source: str, challenge: str) -> None:

@@ -6,7 +6,6 @@ is good once and for ten minutes, and any process on the store can finish it.
 
 import base64
 import hmac
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -19,7 +18,7 @@ from agent_gate.core.credentials import SignInKind
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement
-from agent_gate.vault.accounts import Accounts, Connected
+from agent_gate.vault.accounts import Connected
 from agent_gate.vault.oauth.authorize import (
     FlowProof,
     authorization_url,
@@ -57,7 +56,6 @@ from agent_gate.vault.oauth.tokens import (
 )
 from agent_gate.vault.vault import Vault
 
-log = logging.getLogger("agent_gate.vault")
 FLOW_SECONDS = 600.0
 FLOW, CLIENT = "flow", "client"
 NO_FLOW = "This sign-in is unknown, was finished, or began more than ten minutes ago. Begin anew"
@@ -150,13 +148,12 @@ class Flows:
     def __init__(
         self,
         vault: Vault,
-        accounts: Accounts,
         web: Web,
         clock: Clock,
         redirect_uri: Callable[[], str],
         document_url: Callable[[], str | None] = lambda: None,
     ) -> None:
-        self._vault, self._accounts, self._web, self._clock = vault, accounts, web, clock
+        self._vault, self._web, self._clock = vault, web, clock
         self._redirect_uri, self._document_url = redirect_uri, document_url
 
     async def start(

@@ -45,7 +45,7 @@ async def test_without_the_extra_a_page_is_refused_with_what_to_install_and_its_
 
 
 async def test_a_page_that_does_not_come_in_time_is_given_up():
-    web = WebClient(SystemClock(), PrivateHosts(("127.0.0.1",)), 1000)
+    web = WebClient(PrivateHosts(("127.0.0.1",)), 1000)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with pytest.raises(CallTimeout, match="did not answer in time"):
             await web.read(f"http://127.0.0.1:{silent.getsockname()[1]}/", SystemClock.monotonic() + 0.1)

@@ -64,7 +64,6 @@ class AgreedTerms(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] | None
     mode: str
     days: float
-    approved_by: str = ""
     own: bool = False
     """Whether the person's login was the yes."""
 

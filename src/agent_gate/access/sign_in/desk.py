@@ -78,7 +78,6 @@ class SignInDesk:
             namespaces=narrowed(asked.get("namespaces"), terms.get("namespaces")),
             mode=checked_mode(terms.get("mode", asked["mode"])),
             days=checked_days(terms.get("days", asked["days"]), float(asked["days"])),
-            approved_by=person,
         )
 
     def own_terms(self, asked: AskedFor, proved: ProvedPerson) -> AgreedTerms | None:

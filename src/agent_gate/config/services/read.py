@@ -36,7 +36,6 @@ def read_services(node: Node, reading: Reading) -> dict[str, ServiceConfig]:
 
 def read_service(node: Node, name: str, mark: Mark, reading: Reading) -> ServiceConfig:
     path = join("services", name)
-    tools = node.get("tools")
     service = decode(
         node,
         ServiceConfig,
@@ -45,8 +44,7 @@ def read_service(node: Node, name: str, mark: Mark, reading: Reading) -> Service
         name=name,
         where=str(mark),
         health=read_health(node.get("health"), join(path, "health"), reading),
-        tools=read_tools(tools, name, join(path, "tools"), reading),
-        tools_file=tools.value if tools and isinstance(tools.value, str) else "",
+        tools=read_tools(node.get("tools"), name, join(path, "tools"), reading),
     )
     check_service(service, node, path)
     if service.auth.type != "none" and service.handler == "http":

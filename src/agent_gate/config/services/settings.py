@@ -221,7 +221,6 @@ class ServiceConfig:
     ] = None
     ca: Annotated[Path | None, "PEM file of the authority that signed the service's certificate."] = None
     ca_digest: Annotated[str, "SHA-256 of that file.", GIVEN] = ""
-    tools_file: Annotated[str, "The tool files, as written.", GIVEN] = ""
     tools: Annotated[
         tuple[ToolDefinition, ...],
         "Tools: a file, a list of files, or the mapping itself.",

@@ -4,7 +4,6 @@ A request is a text frame `{"id", "method", "path", "body"}`, its answer `{"id",
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -16,8 +15,6 @@ from agent_gate.net.pool import Lost, NotSent, WholeReply
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 from agent_gate.peers.records import Peers
 from agent_gate.sources.remote.ways import wait_for_ever
-
-log = logging.getLogger("agent_gate.sources.remote")
 
 
 class HostFrame(msgspec.Struct, forbid_unknown_fields=True):

@@ -6,7 +6,6 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
-from agent_gate.core.ports import Clock
 from agent_gate.errors import CallTimeout, ConfigError, Forbidden, InvalidArgs, UpstreamError
 from agent_gate.net.addresses import PrivateHosts
 from agent_gate.net.http import Header
@@ -53,8 +52,8 @@ def complete_url(text: str) -> str:
 class WebClient:
     """GET requests: bounded in size, time and hops."""
 
-    def __init__(self, clock: Clock, private: PrivateHosts, max_bytes: int) -> None:
-        self._clock, self._max_bytes = clock, max_bytes
+    def __init__(self, private: PrivateHosts, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._checked = Pool(resolve=private.resolve)
         self._named = Pool()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -91,7 +90,7 @@ class WebSource:
         self.key = self.namespace = self.title = KEY
         self._settings, self._clock = settings, toolbox.clock
         toolbox.learn([settings.search.token] if settings.search.token else [])
-        self._web = WebClient(toolbox.clock, PrivateHosts(settings.allow_private), settings.max_bytes)
+        self._web = WebClient(PrivateHosts(settings.allow_private), settings.max_bytes)
         self._answers: dict[str, Callable[[dict[str, Any], float], Awaitable[str]]] = {
             "browser_fetch": self._fetch,
             "browser_search": self._search,
@@ -101,9 +100,7 @@ class WebSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._web.aclose()
 
     async def connect(self) -> Sequence[Definition]:

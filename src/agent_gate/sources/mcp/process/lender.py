@@ -5,7 +5,6 @@ stream, its calls end with it, and the first that meets the server meets it for 
 """
 
 import asyncio
-import logging
 from collections.abc import Coroutine, Mapping
 from itertools import count
 from pathlib import Path
@@ -33,8 +32,6 @@ from agent_gate.sources.mcp.wire.frames import params_of, result_of, wants_reply
 from agent_gate.sources.mcp.wire.order import Order
 from agent_gate.sources.mcp.wire.problems import Broken
 from agent_gate.sources.mcp.wire.stdio import StdioLink
-
-log = logging.getLogger("agent_gate.sources.mcp")
 
 MEETINGS = frozenset({"initialize", "server/discover"})
 OF_CALLERS = frozenset({"tools/call", "prompts/get", "resources/read"})

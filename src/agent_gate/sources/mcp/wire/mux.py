@@ -119,7 +119,7 @@ class Exchange:
 
 
 class Mux:
-    """The requests in flight on one stream. `strays` counts replies nobody waits for, `noise` what was no message."""
+    """The requests in flight on one stream. `noise` counts what was no message; a reply that nobody waits for is dropped."""
 
     def __init__(self, deliver: Callable[[bytes], Awaitable[None] | None]) -> None:
         self.deliver = deliver
@@ -133,7 +133,6 @@ class Mux:
         self.questions: dict[bytes, asyncio.Task[None]] = {}
         self.tasks = KeptTasks(log, FAULT)
         self.numbers = count(1)
-        self.strays = 0
         self.noise = 0
 
     @property
@@ -223,9 +222,7 @@ class Mux:
     def dispatch(self, message: Message) -> None:
         if not message.method:
             exchange = self.pending.get(number_of(message))
-            if exchange is None or exchange.reply is not None or exchange.future.done():
-                self.strays += 1
-            else:
+            if exchange is not None and exchange.reply is None and not exchange.future.done():
                 exchange.settle(message)
         elif wants_reply(message):
             self.asked(message)

@@ -1,6 +1,5 @@
 """The deprecated HTTP+SSE transport of the first revision: one stream for everything the server says, POSTs for the rest."""
 
-import logging
 import math
 import sys
 from asyncio import Event as Signal
@@ -19,8 +18,6 @@ from agent_gate.sources.mcp.wire.http import SMALL_SECONDS
 from agent_gate.sources.mcp.wire.mux import Mux
 from agent_gate.sources.mcp.wire.problems import Broken, TurnedAway
 from agent_gate.sources.mcp.wire.replies import EVENTS, MAX_ERROR, media_type, split_url
-
-log = logging.getLogger("agent_gate.sources.mcp")
 
 
 class SseLink(Mux):
