@@ -282,3 +282,16 @@ def admin_group(text: str, first: str = "list") -> click.Group:
             ctx.invoke(group.commands[first])
 
     return group
+
+
+def add_listing(
+    group: click.Group, path: str, listing: Callable[[Any], str], text: str, *, name: str = "list"
+) -> None:
+    """A command that shows what the gateway says at `path`, as `listing` has it."""
+
+    @group.command(name, help=text)
+    @click.pass_context
+    def show(ctx: click.Context) -> None:
+        with reporting():
+            found = ctx.obj["client"].get(path)
+            tell(ctx, found, listing(found))

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,14 @@ import click
 from agent_gate.approval.render import visible, visible_lines
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+USUAL_CONFIG = Path("config.yaml")
+written_config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=USUAL_CONFIG,
+    show_default=True,
+    help="Our configuration file.",
+)
 COLOURS = {
     "ready": "green",
     "completed": "green",

@@ -12,8 +12,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import msgspec
 
@@ -46,6 +45,16 @@ MOST_ACKNOWLEDGED = 1000
 PENDING = "get_pending_results"
 WITHDRAWAL_SECONDS = 5.0
 IN_A_HEADER = re.compile(r"[\x20-\x7e\x80-\xff]+")
+
+
+class CallOptions(TypedDict, total=False):
+    """`run_timeout` limits the tool's own run. `on_progress` hears the tool's progress, `on_waiting` that a person is
+    asked."""
+
+    run_timeout: float | None
+    idempotency_key: str | None
+    on_progress: Told | None
+    on_waiting: Told | None
 
 
 class Client:
@@ -107,9 +116,7 @@ class Client:
         self._link = await self._dial()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -131,25 +138,13 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
-        run_timeout: float | None = None,
-        idempotency_key: str | None = None,
-        on_progress: Told | None = None,
-        on_waiting: Told | None = None,
+        **options: Unpack[CallOptions],
     ) -> Any:
         """Call a tool and return its data, however long a person takes to answer (or `timeout` seconds).
 
-        `run_timeout` limits the tool's own run. `on_progress` hears the tool's progress, `on_waiting` that a
-        person is asked. Raises the error of `agent_gate.errors` that the call ended in.
+        Raises the error of `agent_gate.errors` that the call ended in.
         """
-        reply = await self.request(
-            tool,
-            arguments,
-            timeout=timeout,
-            run_timeout=run_timeout,
-            idempotency_key=idempotency_key,
-            on_progress=on_progress,
-            on_waiting=on_waiting,
-        )
+        reply = await self.request(tool, arguments, timeout=timeout, **options)
         self._took(reply.call_id)
         return reply.data
 
@@ -159,21 +154,11 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
-        run_timeout: float | None = None,
-        idempotency_key: str | None = None,
-        on_progress: Told | None = None,
-        on_waiting: Told | None = None,
+        **options: Unpack[CallOptions],
     ) -> Reply:
         """As `call`, but the result stays kept at the gateway until `acknowledge([reply.call_id])`."""
-        request = self.start(
-            tool,
-            arguments,
-            run_timeout=run_timeout,
-            idempotency_key=idempotency_key,
-            on_progress=on_progress,
-            on_waiting=on_waiting,
-            receipt=on_progress is not None or on_waiting is not None,
-        )
+        heard = options.get("on_progress") is not None or options.get("on_waiting") is not None
+        request = self.start(tool, arguments, receipt=heard, **options)
         try:
             return await self.reply(request, timeout)
         finally:

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from agent_gate.client.client import Client
@@ -32,9 +31,7 @@ class SyncClient:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """A source that is part of the gateway: always there, with nothing to connect to and nothing to watch."""
 
 import asyncio
-from types import TracebackType
 from typing import Self
 
 
@@ -13,9 +12,7 @@ class BuiltinSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         return None
 
     async def watch(self) -> None:

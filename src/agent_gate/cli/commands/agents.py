@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, table
 
 
@@ -31,15 +31,7 @@ def token_of(agent: dict[str, Any]) -> str:
 
 
 command = admin_group("See agents, make new ones, revoke those made here or signed in.")
-
-
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """Every agent, what it sees and where its token is kept."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/agents")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/agents", listing, "Every agent, what it sees and where its token is kept.")
 
 
 @command.command("make")

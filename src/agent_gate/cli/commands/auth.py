@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, span, table
 from agent_gate.cli.secret_input import read_secret
 
@@ -62,13 +62,7 @@ def act(ctx: click.Context, source: str, verb: str, body: dict[str, str] | None 
     return ctx.obj["client"].request("POST", f"/servers/{segment(source)}/auth/{verb}", body)
 
 
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """Which are connected, and which need you."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/connections")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/connections", listing, "Which are connected, and which need you.")
 
 
 @command.command("start")

@@ -21,7 +21,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, client_of, reporting
-from agent_gate.cli.output import json_option, print_json, put, say
+from agent_gate.cli.output import json_option, print_json, put, say, written_config_option
 from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
@@ -201,13 +201,7 @@ def where_the_token_is(program_: ClientProgram, told: GatewayEntry, config: Path
 @click.option(
     "--replace", is_flag=True, help="Import the client's servers and leave the gateway in their place."
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("config.yaml"),
-    show_default=True,
-    help="Our configuration file.",
-)
+@written_config_option
 @click.option(
     "--stdio", is_flag=True, help="Let the client start the bridge even where it could connect itself."
 )

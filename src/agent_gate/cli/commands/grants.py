@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, span, table
 
 
@@ -22,15 +22,7 @@ def listing(grants: list[dict[str, Any]]) -> str:
 
 
 command = admin_group("See remembered answers and revoke them.")
-
-
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """Every grant that still counts."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/grants")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/grants", listing, "Every grant that still counts.")
 
 
 @command.command("revoke")

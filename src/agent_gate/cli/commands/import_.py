@@ -21,13 +21,19 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, put, say, table
+from agent_gate.cli.output import (
+    USUAL_CONFIG,
+    json_option,
+    print_json,
+    put,
+    say,
+    table,
+    written_config_option,
+)
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.yamledit import current
-
-CONFIG = Path("config.yaml")
 
 
 def shown(found: Sequence[FoundServer], here: Sequence[str]) -> list[tuple[object, ...]]:
@@ -86,7 +92,7 @@ def numbered(answer: str, found: Sequence[FoundServer], fresh: Sequence[FoundSer
 
 def next_step(config: Path, is_new: bool) -> str:
     """What to do with the servers, as it can be typed here."""
-    named = "" if config == CONFIG else f" --config {shlex.quote(str(config))}"
+    named = "" if config == USUAL_CONFIG else f" --config {shlex.quote(str(config))}"
     if is_new:
         return f"{config} is new. Next: agent-gate serve{named}"
     return (
@@ -113,13 +119,7 @@ def report(plan: Import, env_file: Path, dry_run: bool, step: str) -> None:
 
 @click.command("import")
 @click.argument("clients", nargs=-1, type=click.Choice(list(CLIENTS)))
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=CONFIG,
-    show_default=True,
-    help="Our configuration file.",
-)
+@written_config_option
 @click.option(
     "--env-file",
     type=click.Path(path_type=Path),

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, table
 
 
@@ -14,15 +14,7 @@ def listing(tokens: list[dict[str, Any]]) -> str:
 
 
 command = admin_group("See, make and revoke the tokens of programs that operate this gateway.")
-
-
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """Every operator token, by name."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/operators")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/operators", listing, "Every operator token, by name.")
 
 
 @command.command("make")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, clock, table
 
 
@@ -30,15 +30,7 @@ def page(one: dict[str, Any]) -> str:
 
 
 command = admin_group("See who is paired, trust, renew or revoke it.")
-
-
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """Every peer, its state and its certificate's end."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/peers")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/peers", listing, "Every peer, its state and its certificate's end.")
 
 
 @command.command("show")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, table
 from agent_gate.cli.secret_input import read_secret
 
@@ -27,15 +27,7 @@ def used(said: dict[str, Any]) -> str:
 
 
 command = admin_group("Secrets that a configuration refers to as vault:NAME.")
-
-
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """The names of the secrets; their values are shown nowhere."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/secrets")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/secrets", listing, "The names of the secrets; their values are shown nowhere.")
 
 
 @command.command("set")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, tell
+from agent_gate.cli.operator import add_listing, admin_group, reporting, tell
 
 
 def described(found: dict[str, Any]) -> str:
@@ -17,15 +17,9 @@ def described(found: dict[str, Any]) -> str:
 
 
 command = admin_group("The vault and its key.", first="status")
-
-
-@command.command("status")
-@click.pass_context
-def status_command(ctx: click.Context) -> None:
-    """Where the key comes from, and how much it seals."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/vault")
-        tell(ctx, found, described(found))
+add_listing(
+    command, "/api/vault", described, "Where the key comes from, and how much it seals.", name="status"
+)
 
 
 @command.command("rotate")

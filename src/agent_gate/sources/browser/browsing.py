@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from agent_gate.core.ports import Clock
@@ -69,9 +68,7 @@ class Browsing:
         """Have it count as used now; what is idle for long is closed."""
         self.used = self._clock.monotonic()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         context, self._context = self._context, None
         await self._tasks.cancel()
         if context is not None and self._engine.running and not await close_context(context):

@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
@@ -88,9 +87,7 @@ class CheckingProxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=HEAD_BYTES)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.close()
         await self._tasks.cancel()

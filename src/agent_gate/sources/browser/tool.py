@@ -18,14 +18,17 @@ FILES_BUDGET = 4_000
 REF = {"type": "string", "maxLength": 32, "description": "Reference from the snapshot, such as e12"}
 ELEMENT = {"type": "string", "maxLength": 200, "description": "What you take it for; only a note"}
 
+FactsOf = Callable[["Browsing | None", Mapping[str, Any]], dict[str, str]]
+Perform = Callable[["Act"], Awaitable[Sequence["Block"]]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserTool:
     """`facts` is given what is open, which is nothing before the first page."""
 
     definition: Definition
-    facts: "Callable[[Browsing | None, Mapping[str, Any]], dict[str, str]]"
-    perform: "Callable[[Act], Awaitable[Sequence[Block]]]"
+    facts: FactsOf
+    perform: Perform
 
     @property
     def name(self) -> str:
@@ -43,14 +46,16 @@ def define(
     ask: str = "",
     consequences: Sequence[str] = (),
     kept: bool = False,
-) -> Definition:
+    facts: FactsOf,
+    perform: Perform,
+) -> BrowserTool:
     schema = {
         "type": "object",
         "properties": dict(properties or {}),
         "required": list(required),
         "additionalProperties": False,
     }
-    return Definition(
+    definition = Definition(
         name=f"browser_{name}",
         description=description,
         input_schema=schema,
@@ -62,3 +67,4 @@ def define(
         budget=FILES_BUDGET if kept else None,
         kept=kept,
     )
+    return BrowserTool(definition=definition, facts=facts, perform=perform)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Self
 
 from agent_gate.config.services.definition import to_definition
@@ -54,9 +53,7 @@ class HttpSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         return None
 
     async def connect(self) -> Sequence[Definition]:

@@ -7,7 +7,6 @@ the gateway's errors. It never reconnects by itself: `connect` and `watch` raise
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from agent_gate.config.servers.settings import ServerSettings
@@ -115,9 +114,7 @@ class McpSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.bridge.parking.close()
         await self.connections.close()
 

@@ -5,7 +5,6 @@ import copy
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -54,9 +53,7 @@ class PluginSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         worker, handler = self._worker, self._handler
         self._worker = self._handler = None
         if worker is None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -103,9 +102,7 @@ class RemoteSource:
             self._has_turn = False
             self._turns.release()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._end_turn()
         await self._cancelling.cancel()
         await self._way.aclose()

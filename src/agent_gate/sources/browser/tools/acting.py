@@ -17,7 +17,7 @@ from agent_gate.sources.browser.facts import (
     find,
 )
 from agent_gate.sources.browser.tab import KEY, Tab, answer_dialog
-from agent_gate.sources.browser.tool import ELEMENT, REF, BrowserTool, define
+from agent_gate.sources.browser.tool import ELEMENT, REF, define
 from agent_gate.sources.browser.tree import PageNode, described
 
 MODIFIERS = ["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
@@ -206,113 +206,105 @@ async def answer(act: Act) -> Sequence[Block]:
 TARGET = {"ref": REF, "element": ELEMENT}
 ABOUT = "{facts.origin}, {facts.element}"
 TOOLS = (
-    BrowserTool(
-        definition=define(
-            "click",
-            "Click an element of the page",
-            {
-                **TARGET,
-                "button": {"enum": ["left", "right", "middle"]},
-                "doubleClick": {"type": "boolean"},
-                "modifiers": {"type": "array", "items": {"enum": MODIFIERS}, "maxItems": 4},
-            },
-            required=["ref"],
-            template=ABOUT,
-            ask="Click “{facts.element}” on {facts.origin}?",
-            consequences=["submits", "downloads"],
-        ),
+    define(
+        "click",
+        "Click an element of the page",
+        {
+            **TARGET,
+            "button": {"enum": ["left", "right", "middle"]},
+            "doubleClick": {"type": "boolean"},
+            "modifiers": {"type": "array", "items": {"enum": MODIFIERS}, "maxItems": 4},
+        },
+        required=["ref"],
+        template=ABOUT,
+        ask="Click “{facts.element}” on {facts.origin}?",
+        consequences=["submits", "downloads"],
         facts=click_facts,
         perform=click,
     ),
-    BrowserTool(
-        definition=define(
-            "type",
-            "Type text into a field; `submit` presses Enter after it",
-            {
-                **TARGET,
-                "text": {"type": "string", "maxLength": 20_000},
-                "submit": {"type": "boolean"},
-                "slowly": {"type": "boolean", "description": "Key by key, for pages that listen to each"},
-            },
-            required=["ref", "text"],
-            template=ABOUT,
-            ask="Type into “{facts.element}” on {facts.origin}?",
-            consequences=["submits"],
-        ),
+    define(
+        "type",
+        "Type text into a field; `submit` presses Enter after it",
+        {
+            **TARGET,
+            "text": {"type": "string", "maxLength": 20_000},
+            "submit": {"type": "boolean"},
+            "slowly": {"type": "boolean", "description": "Key by key, for pages that listen to each"},
+        },
+        required=["ref", "text"],
+        template=ABOUT,
+        ask="Type into “{facts.element}” on {facts.origin}?",
+        consequences=["submits"],
         facts=type_facts,
         perform=type_text,
     ),
-    BrowserTool(
-        definition=define(
-            "fill_form",
-            "Fill several fields of a form at once, without sending it",
-            {
-                "fields": {
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": 50,
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "ref": REF,
-                            "name": {"type": "string", "maxLength": 200},
-                            "type": {"enum": ["textbox", "checkbox", "radio", "combobox"]},
-                            "value": {"type": "string", "maxLength": 20_000},
-                        },
-                        "required": ["ref", "value"],
-                        "additionalProperties": False,
+    define(
+        "fill_form",
+        "Fill several fields of a form at once, without sending it",
+        {
+            "fields": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 50,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "ref": REF,
+                        "name": {"type": "string", "maxLength": 200},
+                        "type": {"enum": ["textbox", "checkbox", "radio", "combobox"]},
+                        "value": {"type": "string", "maxLength": 20_000},
                     },
-                }
-            },
-            required=["fields"],
-            template=ABOUT,
-            ask="Fill in {facts.element} on {facts.origin}?",
-        ),
+                    "required": ["ref", "value"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        required=["fields"],
+        template=ABOUT,
+        ask="Fill in {facts.element} on {facts.origin}?",
         facts=form_facts,
         perform=fill_form,
     ),
-    BrowserTool(
-        definition=define(
-            "select_option",
-            "Choose from a list, by label or value",
-            {
-                **TARGET,
-                "values": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 50},
-            },
-            required=["ref", "values"],
-            template=ABOUT,
-            consequences=["submits"],
-        ),
+    define(
+        "select_option",
+        "Choose from a list, by label or value",
+        {
+            **TARGET,
+            "values": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 50},
+        },
+        required=["ref", "values"],
+        template=ABOUT,
+        consequences=["submits"],
         facts=choice_facts,
         perform=select_option,
     ),
-    BrowserTool(
-        definition=define("hover", "Point at an element", TARGET, required=["ref"], template=ABOUT),
+    define(
+        "hover",
+        "Point at an element",
+        TARGET,
+        required=["ref"],
+        template=ABOUT,
         facts=element_facts,
         perform=hover,
     ),
-    BrowserTool(
-        definition=define(
-            "press_key",
-            "Press a key, such as Enter, Tab, ArrowDown or Control+A",
-            {"key": {"type": "string", "minLength": 1, "maxLength": 40}},
-            required=["key"],
-            template="{facts.origin}, {facts.key}",
-            ask="Press {facts.key} on {facts.origin}?",
-            consequences=["submits"],
-        ),
+    define(
+        "press_key",
+        "Press a key, such as Enter, Tab, ArrowDown or Control+A",
+        {"key": {"type": "string", "minLength": 1, "maxLength": 40}},
+        required=["key"],
+        template="{facts.origin}, {facts.key}",
+        ask="Press {facts.key} on {facts.origin}?",
+        consequences=["submits"],
         facts=key_facts,
         perform=press_key,
     ),
-    BrowserTool(
-        definition=define(
-            "dialog",
-            "Answer the dialog that a page opened (alert, confirm, prompt)",
-            {"accept": {"type": "boolean"}, "text": {"type": "string", "maxLength": 2_000}},
-            required=["accept"],
-            template="{facts.origin}, {facts.message}",
-            ask="Answer the dialog “{facts.message}” on {facts.origin}?",
-        ),
+    define(
+        "dialog",
+        "Answer the dialog that a page opened (alert, confirm, prompt)",
+        {"accept": {"type": "boolean"}, "text": {"type": "string", "maxLength": 2_000}},
+        required=["accept"],
+        template="{facts.origin}, {facts.message}",
+        ask="Answer the dialog “{facts.message}” on {facts.origin}?",
         facts=dialog_facts,
         perform=answer,
     ),

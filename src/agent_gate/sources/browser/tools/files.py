@@ -16,7 +16,7 @@ from agent_gate.sources.browser.aiming import ACTION_MS, do, guarded, locate, lo
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import about_click, about_element
-from agent_gate.sources.browser.tool import ELEMENT, REF, BrowserTool, define
+from agent_gate.sources.browser.tool import ELEMENT, REF, define
 from agent_gate.sources.browser.tools.acting import ABOUT, page_in, press, submitted
 from agent_gate.sources.browser.tree import described
 
@@ -130,48 +130,44 @@ def payload(file: Mapping[str, Any]) -> Any:
 
 
 TOOLS = (
-    BrowserTool(
-        definition=define(
-            "download",
-            "Click something that leads to a file, and get the file",
-            {"ref": REF, "element": ELEMENT},
-            required=["ref"],
-            template=ABOUT,
-            ask="Download the file behind “{facts.element}” on {facts.origin}?",
-            consequences=["downloads", "submits"],
-            kept=True,
-        ),
+    define(
+        "download",
+        "Click something that leads to a file, and get the file",
+        {"ref": REF, "element": ELEMENT},
+        required=["ref"],
+        template=ABOUT,
+        ask="Download the file behind “{facts.element}” on {facts.origin}?",
+        consequences=["downloads", "submits"],
+        kept=True,
         facts=download_facts,
         perform=download,
     ),
-    BrowserTool(
-        definition=define(
-            "upload",
-            "Give files to a file field or to a button that opens a file chooser",
-            {
-                "ref": REF,
-                "element": ELEMENT,
-                "files": {
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": 10,
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "name": {"type": "string", "minLength": 1, "maxLength": 200},
-                            "text": {"type": "string"},
-                            "base64": {"type": "string"},
-                        },
-                        "required": ["name"],
-                        "additionalProperties": False,
+    define(
+        "upload",
+        "Give files to a file field or to a button that opens a file chooser",
+        {
+            "ref": REF,
+            "element": ELEMENT,
+            "files": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 10,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string", "minLength": 1, "maxLength": 200},
+                        "text": {"type": "string"},
+                        "base64": {"type": "string"},
                     },
+                    "required": ["name"],
+                    "additionalProperties": False,
                 },
             },
-            required=["ref", "files"],
-            template=ABOUT,
-            ask="Upload {facts.uploads} to {facts.origin}?",
-            consequences=["uploads"],
-        ),
+        },
+        required=["ref", "files"],
+        template=ABOUT,
+        ask="Upload {facts.uploads} to {facts.origin}?",
+        consequences=["uploads"],
         facts=upload_facts,
         perform=upload,
     ),

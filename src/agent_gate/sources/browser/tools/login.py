@@ -9,7 +9,7 @@ from agent_gate.sources.browser.aiming import do, guarded, locate
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.logins import no_login, origins
 from agent_gate.sources.browser.tab import Tab
-from agent_gate.sources.browser.tool import BrowserTool, define
+from agent_gate.sources.browser.tool import define
 from agent_gate.sources.browser.tools.acting import page_in, submitted, write
 from agent_gate.sources.browser.tree import PageNode
 
@@ -60,15 +60,13 @@ async def login(act: Act) -> Sequence[Block]:
 
 
 TOOLS = (
-    BrowserTool(
-        definition=define(
-            "login",
-            "Fill the login that is kept for this page's origin; `submit` sends it",
-            {"submit": {"type": "boolean", "description": "Press Enter after it"}},
-            template="{facts.origin}",
-            ask="Sign in on {facts.origin}?",
-            consequences=["signs_in", "submits"],
-        ),
+    define(
+        "login",
+        "Fill the login that is kept for this page's origin; `submit` sends it",
+        {"submit": {"type": "boolean", "description": "Press Enter after it"}},
+        template="{facts.origin}",
+        ask="Sign in on {facts.origin}?",
+        consequences=["signs_in", "submits"],
         facts=login_facts,
         perform=login,
     ),

@@ -11,7 +11,7 @@ from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import about_page, complete
 from agent_gate.sources.browser.tab import Tab, origin_of
-from agent_gate.sources.browser.tool import ACTS, READS, BrowserTool, define
+from agent_gate.sources.browser.tool import ACTS, READS, define
 
 LONGEST_WAIT = 30
 
@@ -137,80 +137,79 @@ async def close(act: Act) -> Sequence[Block]:
 
 URL = {"type": "string", "minLength": 1, "maxLength": 8192, "description": "Such as https://example.com/page"}
 TOOLS = (
-    BrowserTool(
-        definition=define(
-            "navigate",
-            "Open a page in the browser and see what is on it",
-            {"url": URL},
-            required=["url"],
-            template="{facts.url}",
-            ask="Open {facts.url} in the browser?",
-        ),
+    define(
+        "navigate",
+        "Open a page in the browser and see what is on it",
+        {"url": URL},
+        required=["url"],
+        template="{facts.url}",
+        ask="Open {facts.url} in the browser?",
         facts=navigate_facts,
         perform=navigate,
     ),
-    BrowserTool(
-        definition=define("back", "Go back to the page before", template="{facts.origin}"),
+    define(
+        "back",
+        "Go back to the page before",
+        template="{facts.origin}",
         facts=page_facts,
         perform=back,
     ),
-    BrowserTool(
-        definition=define("forward", "Go forward again after going back", template="{facts.origin}"),
+    define(
+        "forward",
+        "Go forward again after going back",
+        template="{facts.origin}",
         facts=page_facts,
         perform=forward,
     ),
-    BrowserTool(
-        definition=define(
-            "tabs",
-            "List, open, select or close tabs",
-            {
-                "action": {"enum": ["list", "new", "close", "select"]},
-                "url": {**URL, "description": "What to open in a new tab"},
-                "index": {"type": "integer", "minimum": 0, "description": "Which tab to select or close"},
-            },
-            required=["action"],
-            template="{facts.action}, {facts.url}",
-        ),
+    define(
+        "tabs",
+        "List, open, select or close tabs",
+        {
+            "action": {"enum": ["list", "new", "close", "select"]},
+            "url": {**URL, "description": "What to open in a new tab"},
+            "index": {"type": "integer", "minimum": 0, "description": "Which tab to select or close"},
+        },
+        required=["action"],
+        template="{facts.action}, {facts.url}",
         facts=tabs_facts,
         perform=tabs,
     ),
-    BrowserTool(
-        definition=define(
-            "wait",
-            "Wait for some seconds, or until a text appears or is gone",
-            {
-                "time": {"type": "number", "exclusiveMinimum": 0, "maximum": 30, "description": "Seconds"},
-                "text": {"type": "string", "minLength": 1, "maxLength": 500},
-                "textGone": {"type": "string", "minLength": 1, "maxLength": 500},
-            },
-            template="{facts.origin}",
-            traits=READS,
-        ),
+    define(
+        "wait",
+        "Wait for some seconds, or until a text appears or is gone",
+        {
+            "time": {"type": "number", "exclusiveMinimum": 0, "maximum": 30, "description": "Seconds"},
+            "text": {"type": "string", "minLength": 1, "maxLength": 500},
+            "textGone": {"type": "string", "minLength": 1, "maxLength": 500},
+        },
+        template="{facts.origin}",
+        traits=READS,
         facts=page_facts,
         perform=wait,
     ),
-    BrowserTool(
-        definition=define(
-            "scroll",
-            "Scroll the page; what comes into sight is reported",
-            {
-                "direction": {"enum": ["up", "down"]},
-                "amount": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 100_000,
-                    "description": "Pixels; 500 if left out",
-                },
+    define(
+        "scroll",
+        "Scroll the page; what comes into sight is reported",
+        {
+            "direction": {"enum": ["up", "down"]},
+            "amount": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 100_000,
+                "description": "Pixels; 500 if left out",
             },
-            required=["direction"],
-            template="{facts.origin}",
-            traits=READS,
-        ),
+        },
+        required=["direction"],
+        template="{facts.origin}",
+        traits=READS,
         facts=page_facts,
         perform=scroll,
     ),
-    BrowserTool(
-        definition=define("close", "Close every page of this session", template="", traits=ACTS),
+    define(
+        "close",
+        "Close every page of this session",
+        template="",
+        traits=ACTS,
         facts=page_facts,
         perform=close,
     ),

@@ -10,7 +10,7 @@ from agent_gate.sources.browser.act import Act, Block, heading, text
 from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import about_page, stale
 from agent_gate.sources.browser.pictures import take
-from agent_gate.sources.browser.tool import ACTS, READS, REF, BrowserTool, define
+from agent_gate.sources.browser.tool import ACTS, READS, REF, define
 from agent_gate.sources.browser.tools.moving import page_facts
 from agent_gate.sources.browser.tree import PageNode
 from agent_gate.sources.browser.trim import BUDGET, open_items, simplify
@@ -82,61 +82,59 @@ async def pdf(act: Act) -> Sequence[Block]:
 
 
 TOOLS = (
-    BrowserTool(
-        definition=define(
-            "snapshot",
-            "See the page as text with references; `ref` opens a group or an element, `full` shows everything",
-            {"full": {"type": "boolean"}, "ref": {**REF, "description": "A group such as g3, or an element"}},
-            template="{facts.origin}",
-            traits=READS,
-        ),
+    define(
+        "snapshot",
+        "See the page as text with references; `ref` opens a group or an element, `full` shows everything",
+        {"full": {"type": "boolean"}, "ref": {**REF, "description": "A group such as g3, or an element"}},
+        template="{facts.origin}",
+        traits=READS,
         facts=page_facts,
         perform=snapshot,
     ),
-    BrowserTool(
-        definition=define(
-            "screenshot",
-            "See the page as a picture",
-            {"fullPage": {"type": "boolean", "description": "All of it, not only what is in sight"}},
-            template="{facts.origin}",
-            traits=READS,
-            kept=True,
-        ),
+    define(
+        "screenshot",
+        "See the page as a picture",
+        {"fullPage": {"type": "boolean", "description": "All of it, not only what is in sight"}},
+        template="{facts.origin}",
+        traits=READS,
+        kept=True,
         facts=page_facts,
         perform=screenshot,
     ),
-    BrowserTool(
-        definition=define(
-            "console", "What the page wrote to its console", template="{facts.origin}", traits=READS
-        ),
+    define(
+        "console",
+        "What the page wrote to its console",
+        template="{facts.origin}",
+        traits=READS,
         facts=page_facts,
         perform=console,
     ),
-    BrowserTool(
-        definition=define(
-            "network", "The latest requests of the page", template="{facts.origin}", traits=READS
-        ),
+    define(
+        "network",
+        "The latest requests of the page",
+        template="{facts.origin}",
+        traits=READS,
         facts=page_facts,
         perform=network,
     ),
-    BrowserTool(
-        definition=define(
-            "eval",
-            "Run JavaScript in the page and see its value",
-            {"expression": {"type": "string", "minLength": 1, "maxLength": 20_000}},
-            required=["expression"],
-            template="{facts.origin}",
-            traits=ACTS,
-            ask="Run a script on {facts.origin}?",
-            consequences=["runs"],
-        ),
+    define(
+        "eval",
+        "Run JavaScript in the page and see its value",
+        {"expression": {"type": "string", "minLength": 1, "maxLength": 20_000}},
+        required=["expression"],
+        template="{facts.origin}",
+        traits=ACTS,
+        ask="Run a script on {facts.origin}?",
+        consequences=["runs"],
         facts=eval_facts,
         perform=evaluate,
     ),
-    BrowserTool(
-        definition=define(
-            "pdf", "The page as a PDF file", template="{facts.origin}", traits=READS, kept=True
-        ),
+    define(
+        "pdf",
+        "The page as a PDF file",
+        template="{facts.origin}",
+        traits=READS,
+        kept=True,
         facts=page_facts,
         perform=pdf,
     ),

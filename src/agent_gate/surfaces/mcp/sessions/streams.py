@@ -4,18 +4,13 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
+from agent_gate.mcp.messages import one_line
+
 PING_SECONDS = 15.0
 MOST_EVENTS = 1024
 MOST_BYTES = 1024 * 1024
 PING = b": ping\n\n"
 RETRY_MS = 1000
-
-
-def one_line(message: bytes) -> bytes:
-    """JSON without line breaks; they can only stand between its tokens."""
-    if b"\n" in message or b"\r" in message:
-        return message.replace(b"\r", b" ").replace(b"\n", b" ")
-    return message
 
 
 class Stream:
