@@ -157,16 +157,8 @@ class Asking:
                 await self._inbox.check_kept_room(approval)
             raise
         failpoint.reach("after_notify")
-        log.info(
-            "Waiting for a person",
-            extra={
-                "approval": approval.id,
-                "call": approval.call_id,
-                "trace_id": trace_of(approval.call_id, approval.call.trace).trace_id,
-                "signature": approval.signature,
-                "agent": case.call.caller.name,
-            },
-        )
+        more = {"signature": approval.signature, "agent": case.call.caller.name}
+        log.info("Waiting for a person", extra=named_in_log(approval) | more)
 
     def _open_already(self, case: Case) -> Approval | None:
         """The same question where it is open; where it is not, there is room for it or this raises."""
@@ -302,19 +294,15 @@ class Asking:
             return Ending(await self._inbox.get(ended.id), ours=False)
         failpoint.reach("after_approve_commit")
         self._metrics.waits.observe(now - ended.asked.at, ended.answered.channel, ended.state)
-        log.info(
-            "Approval resolved",
-            extra={
-                "approval": ended.id,
-                "call": ended.call_id,
-                "trace_id": trace_of(ended.call_id, ended.call.trace).trace_id,
-                "state": str(ended.state),
-                "by": ended.answered.by,
-                "channel": ended.answered.channel,
-            },
-        )
+        said = {"state": str(ended.state), "by": ended.answered.by, "channel": ended.answered.channel}
+        log.info("Approval resolved", extra=named_in_log(ended) | said)
         self._inbox.announce(resolved)
         return Ending(resolved)
+
+
+def named_in_log(approval: Approval) -> dict[str, str]:
+    trace = trace_of(approval.call_id, approval.call.trace)
+    return {"approval": approval.id, "call": approval.call_id, "trace_id": trace.trace_id}
 
 
 def keep_answered(approval: Approval, outcome: Outcome, now: float) -> Statement:
