@@ -245,6 +245,26 @@ def test_a_client_that_pings_and_reads_no_pong_is_closed_with_1013(run: Run) -> 
     run(main())
 
 
+@pytest.mark.parametrize("code", [1000, 1013])
+def test_a_client_that_was_told_to_go_is_let_go_when_it_answers_and_hears_no_pong_until_then(
+    run: Run, code: int
+) -> None:
+    echo = Echo()
+
+    async def main() -> None:
+        limits = Limits(linger_seconds=600)
+        async with serve_echo(echo, limits=limits) as server, connected(server) as client:
+            await client.send(handshake())
+            await client.head()
+            assert echo.ws is not None
+            echo.ws.close(code)
+            answer = code.to_bytes(2, "big")
+            await client.send(frame(b"ping", 9) * 100 + frame(answer, 8))
+            assert await client.reader.read() == b"\x88\x02" + answer
+
+    run(main())
+
+
 def test_a_client_that_pings_often_and_reads_its_pongs_stays(run: Run) -> None:
     echo = Echo()
 

@@ -134,7 +134,7 @@ class WebSocket(asyncio.Protocol):
     # -- the transport's side
 
     def data_received(self, data: bytes) -> None:
-        if self.ended:
+        if self.frames.eof_sent:
             return
         self.pinged = False
         frames = self.frames
@@ -145,7 +145,7 @@ class WebSocket(asyncio.Protocol):
             # What came whole before a broken frame was sent; only our own close ends the listening.
             if open_before and self.code == ABNORMAL:
                 self._take_frame(cast(Frame, event))
-        self._flush()
+        self._flush(pongs=open_before)
         self._note_close()
         if frames.eof_sent:
             self._end(self.code, self.reason)
@@ -197,13 +197,14 @@ class WebSocket(asyncio.Protocol):
             log.exception("the WebSocket handler failed in %s", name)
             self.close(INTERNAL_ERROR, "the gateway failed; its log has the details")
 
-    def _flush(self) -> None:
+    def _flush(self, *, pongs: bool = True) -> None:
         """Write what the frame layer has ready; its empty write means that we end our side.
 
-        Half-closing lets a client that is still sending read why; the sweeper ends the other half.
+        Half-closing lets a client that is still sending read why; the sweeper ends the other half. Behind our own
+        close only pongs could come beside it, for whoever pings on and on and may read none of them.
         """
         transport = self.transport
-        pending = self.frames.data_to_send()
+        pending = [data for data in self.frames.data_to_send() if pongs or not data]
         if transport is None or transport.is_closing():
             return
         for data in pending:
