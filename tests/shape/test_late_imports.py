@@ -1,11 +1,14 @@
 """Imports stand at the top of their module; what is loaded later has a reason, which stands here."""
 
 import ast
+import re
 from pathlib import Path
 
 from tests.shape.program_copy import ROOT
 
 SOURCE = ROOT / "src"
+INDENTED = re.compile(r"^[ \t]+(?:from|import)\b", re.MULTILINE)
+"""What a formatted file has at least where a function imports; most are not parsed."""
 FEW = "it costs time or memory that only few gateways need"
 LATE = {
     "cronsim": "the extra `cron` may not be installed",
@@ -32,8 +35,11 @@ LATE = {
 
 def find_late(file: Path) -> set[str]:
     """The modules that functions of a file import."""
-    late = set()
-    for function in ast.walk(ast.parse(file.read_text())):
+    late: set[str] = set()
+    text = file.read_text()
+    if not INDENTED.search(text):
+        return late
+    for function in ast.walk(ast.parse(text)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 if isinstance(node, ast.ImportFrom):
