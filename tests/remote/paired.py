@@ -63,6 +63,10 @@ class HostProcess:
 
     def stop(self) -> int:
         self.process.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
         code = self.process.wait(20)
         assert self.process.stdout is not None
         self.process.stdout.close()

@@ -4,14 +4,13 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.gateway import COMMAND
 from tests.hosts.hosting import Gate, serving_host
 from tests.peers.handshakes import ShiftedClock
 from tests.processes import free_port
 from tests.remote.handshaking import peering_in, wish_for
+from tests.remote.paired import HostProcess
 from tests.remote.test_peering import KeptPlans
 
 from agent_gate.hosts import Host
@@ -20,17 +19,6 @@ from agent_gate.peers.signing import IdentityKey
 
 ROOT = Path(__file__).parents[2]
 HOST = "from agent_gate.hosts import Host\nhost = Host('memory')\n"
-
-
-async def run(*words: str, failpoint: str = "", **more: Any) -> asyncio.subprocess.Process:
-    env = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(ROOT),
-        **({"AGENT_GATE_FAILPOINT": failpoint} if failpoint else {}),
-    }
-    quiet = asyncio.subprocess.DEVNULL
-    return await asyncio.create_subprocess_exec(*words, env=env, stderr=quiet, **more)
 
 
 async def check_what_is_left(folder: Path, endpoint: str, pin: str) -> None:
@@ -60,8 +48,11 @@ async def test_p21_a_gateway_that_dies_in_a_handshake(place: str, tmp_path: Path
     async with serving_host(Host("memory"), tmp_path / "host", gate) as server:
         assert server.folder is not None
         where = (f"wss://127.0.0.1:{server.server.port}", server.folder.identity.fingerprint)
-        dying = await run(
-            sys.executable, "-m", "tests.remote.handshaking", str(folder), *where, failpoint=place, cwd=ROOT
+        dying = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.remote.handshaking", str(folder), *where),
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "AGENT_GATE_FAILPOINT": place},
+            stderr=asyncio.subprocess.DEVNULL,
         )
         assert await dying.wait() == EXIT_CODE
         await check_what_is_left(folder, *where)
@@ -73,34 +64,15 @@ async def test_p22_a_host_that_dies_in_a_handshake(place: str, tmp_path: Path) -
     async with peering_in(folder, KeptPlans()) as (_store, peering):
         key: IdentityKey = peering.identity.key
     (tmp_path / "host.py").write_text(HOST)
-    words = (
-        COMMAND,
-        "host",
-        "run",
-        "host.py:host",
-        "--name",
-        "memory-east",
-        "--listen",
-        f"127.0.0.1:{port}",
-        "--gateway-key",
-        key.public_text,
-        "--state",
-        "state",
-    )
-    told = {"cwd": tmp_path, "stdout": asyncio.subprocess.PIPE}
-    dying = await run(*words, failpoint=place, **told)
-    assert dying.stdout is not None
-    announced = await dying.stdout.readline()
-    pin = announced.decode().partition('"fingerprint": "')[2].partition('"')[0]
-    where = (f"wss://127.0.0.1:{port}", pin)
+    named = ("--name", "memory-east", "--state", "state")
+    told = (*named, "--listen", f"127.0.0.1:{port}", "--gateway-key", key.public_text)
+    dying = HostProcess(tmp_path, "host.py:host", *told, AGENT_GATE_FAILPOINT=place)
+    where = (f"wss://127.0.0.1:{port}", dying.announced["fingerprint"])
     async with peering_in(folder, KeptPlans()) as (_store, peering):
         await asyncio.gather(peering.pair(wish_for(*where), "operator"), return_exceptions=True)
-        assert await dying.wait() == EXIT_CODE
-    host = await run(*words, **told)
+        assert await asyncio.to_thread(dying.wait) == EXIT_CODE
+    host = HostProcess(tmp_path, "host.py:host", *told)
     try:
-        assert host.stdout is not None
-        await host.stdout.readline()
         await check_what_is_left(folder, *where)
     finally:
-        host.terminate()
-        await host.wait()
+        assert await asyncio.to_thread(host.stop) == 0
