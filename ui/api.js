@@ -22,7 +22,6 @@ async function failure(reply) {
 	}
 }
 
-// What came of a request, or an error in the gateway's own words.
 async function received(asked) {
 	const reply = await asked.catch((error) => {
 		if (error.name === "AbortError") throw error;

@@ -14,17 +14,19 @@ const PAGES = {
 	tools: ["Tools", "t"],
 	sources: ["Sources", "s"],
 	secrets: ["Secrets", "k"],
-	connections: ["Connections", "u"],
+	accounts: ["Accounts", "u"],
 	peers: ["Peers", "r"],
 	policy: ["Policy", "p"],
 	agents: ["Agents", "e"],
-	connect: ["Connect", "o"],
+	connect: ["Connect an agent", "o"],
 	health: ["Health", "h"],
+	you: ["You", "y"],
 };
 const LATER = 2_000; // milliseconds until the other pages are fetched too
 const COUNTED = { now: "broken", approvals: "badge" };
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
+const more = h("button.more", { type: "button", onclick: () => unfold(!nav.matches(".open")) }, "More");
 const top_ = document.getElementById("top");
 let leave = () => {};
 let turns = 0;
@@ -33,19 +35,16 @@ let waited = 0;
 const load = (page) => import(`./pages/${page}.js`);
 
 function frame() {
-	show(
-		nav,
-		Object.entries(PAGES).map(([name, [title]]) =>
-			h("a", { href: `#/${name}`, "data-page": name }, title, COUNTED[name] ? h(`b.${COUNTED[name]}`, { hidden: true }) : null),
-		),
-	);
+	const link = ([name, [title]]) =>
+		h("a", { href: `#/${name}`, "data-page": name }, title, COUNTED[name] ? h(`b.${COUNTED[name]}`, { hidden: true }) : null);
+	show(nav, Object.entries(PAGES).slice(0, -1).map(link), more);
 	show(
 		top_,
 		h("a.name", { href: "#/now" }, "agent-gate"),
 		h("h1.unseen"),
 		h("span.news.unseen", { role: "status" }),
 		h("span.line", { role: "status" }),
-		h("span.who"),
+		h("a.who", { href: "#/you", "data-page": "you", title: "You and your devices" }),
 		button("Find", find, { kind: "quiet", key: "Ctrl K" }),
 		button("Keys", help, { kind: "quiet", key: "?" }),
 		button("Log out", logOut, { kind: "quiet" }),
@@ -57,7 +56,12 @@ async function find() {
 	return palette(Object.entries(PAGES).map(([name, [title]]) => [title, `#/${name}`]));
 }
 
-// Said to those who do not see the number change.
+// On a phone the pages that are opened less often are behind a button.
+function unfold(open) {
+	nav.classList.toggle("open", open);
+	more.setAttribute("aria-expanded", open);
+}
+
 function announce(number) {
 	if (number === waited) return;
 	const news = top_.querySelector(".news");
@@ -99,7 +103,6 @@ function here() {
 	return [Object.hasOwn(PAGES, page) ? page : "now", ...rest.map(decoded)];
 }
 
-// What stands behind ? in the page's own part of the address.
 const params = () => new URLSearchParams(location.hash.split("?")[1] ?? "");
 
 // Draws the page that the address names; where it has to be fetched first, only the last one asked for counts.
@@ -109,12 +112,12 @@ async function open() {
 	leave();
 	leave = () => {};
 	keys({});
-	for (const link of nav.children) {
+	for (const link of [...nav.children, top_.querySelector(".who")]) {
 		if (link.dataset.page === page) link.setAttribute("aria-current", "page");
 		else link.removeAttribute("aria-current");
 	}
 	top_.querySelector("h1").textContent = PAGES[page][0];
-	requestAnimationFrame(() => nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }));
+	unfold(false);
 	main.className = `page ${page}`;
 	main.replaceChildren();
 	status();
@@ -138,7 +141,6 @@ function loggedOut() {
 	location.replace(`/login${location.hash || "#/now"}`);
 }
 
-// Somebody who is logged in, and may not even look.
 function turnedAway({ message }) {
 	const out = button("Log out", logOut, { kind: "strong" });
 	show(document.body, h("main.welcome", h("div.card", h("h1", "This page is not for you"), h("p", message), h("div.buttons", out))));
@@ -168,12 +170,13 @@ async function begin() {
 	addEventListener("hashchange", open);
 	start();
 	setTimeout(() => Object.keys(PAGES).forEach((page) => load(page).catch(() => {})), LATER);
+	look();
 	return open();
 }
 
 addEventListener("logged-out", loggedOut, { once: true });
 onPalette(find);
-pageKeys(Object.fromEntries(Object.entries(PAGES).map(([name, [, key]]) => [key, name])));
+pageKeys(Object.fromEntries(Object.entries(PAGES).map(([name, [title, key]]) => [key, [name, title]])));
 document.querySelector(".skip").addEventListener("click", skip);
 followTaps();
 frame();

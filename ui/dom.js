@@ -81,6 +81,13 @@ export function h(name, props, ...children) {
 	return node;
 }
 
+export function svg(name, attributes, ...children) {
+	const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+	for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+	node.append(...children);
+	return node;
+}
+
 export function show(parent, ...children) {
 	const fresh = document.createDocumentFragment();
 	add(fresh, children, false);
@@ -96,7 +103,6 @@ export function say(text, { fault = false } = {}) {
 	setTimeout(() => toast.remove(), fault ? 9000 : 4000);
 }
 
-// Runs what a button does: busy while it runs, its failure said in words.
 export async function act(button, work) {
 	button.disabled = true;
 	try {
@@ -139,6 +145,6 @@ export function fault(error, again) {
 		{ role: "alert" },
 		h("h2", "This could not be loaded"),
 		h("p", error.message),
-		again ? button("Try again", again) : null,
+		again && button("Try again", again),
 	);
 }

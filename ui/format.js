@@ -29,7 +29,6 @@ export function span(seconds) {
 	return many(Math.floor(seconds / 86400), "day");
 }
 
-// 2 min 5 s, 42 min, 3 h
 const both = (large, unit, small, other) => `${Math.floor(large)} ${unit}${small >= 1 ? ` ${Math.floor(small)} ${other}` : ""}`;
 
 // Whole seconds, minutes or hours: 14:56, 2 h 5 min.
@@ -60,7 +59,6 @@ export const many = (number, one, more = `${one}s`) => `${count(number)} ${numbe
 
 export const clipped = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
 
-// A few names, and how many more there are.
 export function names(all, most = 3) {
 	const shown = all.slice(0, most).map((name) => clipped(name, 40));
 	return all.length > most ? `${shown.join(", ")} and ${count(all.length - most)} more` : shown.join(", ");
@@ -72,7 +70,6 @@ export function bytes(size) {
 	return size < 1 << 20 ? `${(size / 1024).toFixed(1)} KB` : `${(size / (1 << 20)).toFixed(1)} MB`;
 }
 
-// A file for the person to keep.
 export function save(name, body) {
 	const url = URL.createObjectURL(body);
 	const link = document.createElement("a");
@@ -106,7 +103,6 @@ function command(tool, args) {
 	return shell([...words, ...pairs]);
 }
 
-// One call in the three forms people paste: terminal, HTTP, script.
 export function copies(tool, args, url) {
 	const body = json(args);
 	return {

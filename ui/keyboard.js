@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 import { opened } from "./parts/dialog.js";
 
-let pages = {}; // by letter
+let pages = {}; // name and title by letter
 const OFF = "agent-gate-keys-off";
 let own = {};
 let waitingForPage = false;
@@ -28,7 +28,7 @@ function letters() {
 
 export function help() {
 	const rows = [
-		...Object.entries(pages).map(([key, page]) => [`g ${key}`, `the page ${page}`]),
+		...Object.entries(pages).map(([key, [, title]]) => [`g ${key}`, title]),
 		...Object.entries(own)
 			.filter(([, entry]) => entry.says)
 			.map(([key, entry]) => [key, entry.says]),
@@ -60,7 +60,7 @@ function press(event) {
 	if (isLetter(event) ? !lettersCount() : reading(event)) return;
 	if (waitingForPage) {
 		waitingForPage = false;
-		if (pages[event.key]) location.hash = `#/${pages[event.key]}`;
+		if (pages[event.key]) location.hash = `#/${pages[event.key][0]}`;
 		return;
 	}
 	if (event.key === "g") waitingForPage = true;

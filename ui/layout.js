@@ -45,28 +45,35 @@ export function panes(main, { bar, list, nothing, hint }) {
 	};
 }
 
-// A row of a list: what and how it is, then more about it.
 export const twoLines = (lead, end, rest, more) => h("div.two", h("span.lead", lead), h("span.end", end), h("span.rest", rest), h("span.end", more));
 
-// Loads and draws; what fails is said in place, with a way to try again.
-export function loader(place, path, draw) {
+// Only what was asked for last counts.
+export function newest() {
 	let round = 0;
-	const load = async () => {
+	return async (work, draw, fail) => {
 		const mine = (round += 1);
 		try {
-			const value = await (typeof path === "function" ? path() : get(path));
+			const value = await work();
 			if (mine === round) draw(value);
 		} catch (error) {
-			if (mine === round) show(place, fault(error, load));
+			if (mine === round) fail(error);
 		}
 	};
+}
+
+export function loader(place, path, draw) {
+	const last = newest();
+	const load = () => last(typeof path === "function" ? path : () => get(path), draw, (error) => show(place, fault(error, load)));
 	return load;
 }
+
+// What to type on a terminal is no reason: the page has a button for it.
+export const reasonOf = ({ reason }) => (reason.includes("`agent-gate auth") ? "" : reason);
 
 // Why something is as it is: a sentence, and below it what a program printed, if that is part of the reason.
 export function because(reason) {
 	const [sentence, ...printed] = reason.split("\n");
-	return [h("p.because", sentence), printed.length ? h("pre.printed", printed.join("\n")) : null];
+	return [sentence ? h("p.because", sentence) : null, printed.length ? h("pre.printed", printed.join("\n")) : null];
 }
 
 export const field = (label, ...value) => [h("dt", label), h("dd", ...value)];
@@ -76,7 +83,6 @@ export function every(milliseconds, work) {
 	return () => clearInterval(timer);
 }
 
-// One end for all that a page began.
 export const together = (...ends) => () => ends.forEach((end) => end());
 
 export function chosen(options, value, onchange, label) {
@@ -87,7 +93,6 @@ export function chosen(options, value, onchange, label) {
 	);
 }
 
-// A JSON object from a text area, or an error that says what is wrong.
 export function jsonOf(area) {
 	let value;
 	try {
@@ -100,7 +105,6 @@ export function jsonOf(area) {
 	return value;
 }
 
-// The keys that walk through a list.
 export function movement(list, thing) {
 	const [down, up] = [() => list.move(1), () => list.move(-1)];
 	return {
@@ -111,7 +115,6 @@ export function movement(list, thing) {
 	};
 }
 
-// A list in a box that is as tall as its rows, up to `most` of the window.
 export function boxed(place, list, items, { most = "60vh" } = {}) {
 	if (!place.contains(list.node)) show(place, h("div.boxed", list.node));
 	list.node.style.height = `min(${most}, calc(${items.length} * var(--row) + 1px))`;

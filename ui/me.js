@@ -4,5 +4,4 @@ export const me = { person: "", passphrase: false };
 // A gateway without roles names none, and everybody may do everything.
 export const may = (what) => me.may === undefined || me.may.includes(what);
 
-// Which answers to a question, or what about a grant, would not be refused to this person.
 export const mayOf = (one, what) => may("answer") && (one.you_may === undefined || one.you_may.includes(what));

@@ -21,7 +21,7 @@ const SOURCES = {
 	disabled: ["disabled", ""],
 	disconnected: ["disconnected", ""],
 	degraded: ["has trouble", "fail"],
-	failed: ["cannot be reached", "fail"],
+	failed: ["broken", "fail"],
 	needs_auth: ["needs a sign-in", "wait"],
 };
 const RULES = { allow: ["allow", "good"], ask: ["ask", "wait"], deny: ["deny", "fail"], depends: ["depends", ""], unseen: ["not seen", ""] };
@@ -35,7 +35,6 @@ const RISKS = {
 
 export const COVERED = { once: "once", session: "for this session", hour: "for one hour", always: "always for these arguments" };
 
-// How a question ended, in a sentence: approved for one hour by anna on page.
 export function ending(state, { by, channel, lifetime }) {
 	const covered = state === "approved" ? ` ${COVERED[lifetime] ?? lifetime}` : "";
 	return [stateWord(state), covered, ["approved", "denied"].includes(state) ? ` by ${by} on ${channel}` : ""];

@@ -49,7 +49,7 @@ def test_the_page_says_what_is_wrong_and_offers_to_try_again(gateway):
     [source] = gateway.admin.get("/api/sources")
     assert (source["status"], "cannot be reached" in source["reason"]) == ("degraded", True)
     [need] = [one for one in gateway.admin.get("/api/now")["needs"] if one["page"] == "sources/lamp"]
-    assert "does not feel well" in need["problem"]
+    assert "has trouble" in need["problem"]
     assert need["action"] == {"label": "Try now", "path": "/api/sources/lamp/connect"}
 
 

@@ -27,7 +27,6 @@ MORE = {
     "approvals-list": "approvals",
     "sources-list": "sources",
     "changed": "sources/files",
-    "devices": "connect/devices",
 }
 SIZES = {"wide": chromium.DESKTOP, "phone": chromium.PHONE}
 SETTLED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -37,7 +36,9 @@ def draw(page: Page, url: str, place: str, file: Path) -> None:
     page.goto("about:blank")
     page.goto(f"{url}/#/{place}")
     page.wait_for_selector(f"main.{place.partition('/')[0]}")
-    page.wait_for_selector("main :is(.row, .card, .need, .tile, .state, .steps, .detail h2) >> visible=true")
+    page.wait_for_selector(
+        "main :is(.row, .card, .need, .tile, .state, .steps, .detail h2, section > h2 + *) >> visible=true"
+    )
     page.wait_for_selector("main [data-answer]:disabled, main .need button:disabled", state="detached")
     page.evaluate(SETTLED)
     page.screenshot(path=file)
@@ -46,7 +47,7 @@ def draw(page: Page, url: str, place: str, file: Path) -> None:
 def places(state: str) -> dict[str, str]:
     if state == "empty":
         return {name: name for name in PAGES}
-    return {name: f"{name}/{OPENED[name]}" if name in OPENED else name for name in PAGES}
+    return {name: f"{name}/{OPENED[name]}" if name in OPENED else name for name in [*PAGES, "you"]}
 
 
 def draw_all(browser: Browser, server: Fixtures, folder: Path) -> None:

@@ -41,9 +41,9 @@ def test_a_question_that_comes_while_another_page_is_open_is_denied_with_a_reaso
 def test_a_broken_source_is_told_with_its_cause_and_what_mends_it(tab, place):
     gateway, _ = place
     page = opened(tab, gateway, "now")
-    need = page.locator(".need.fail:has-text('gone cannot be reached')")
+    need = page.locator(".need.fail:has-text('gone does not run')")
     need.wait_for()
-    assert "Program does not run" in need.inner_text()
+    assert "Install the program, or correct its command" in need.inner_text()
     assert "Install the program" in need.inner_text()
     assert "1 thing is broken" in page.inner_text(".glance")
     need.get_by_role("link", name="Details").click()
@@ -64,7 +64,7 @@ def test_a_source_that_broke_is_understood_and_mended_on_the_page(tab, place, tm
         page = opened(tab, gateway, "now")
         need = page.locator(".need.fail:has-text('spare')")
         need.wait_for()
-        assert "Wrong credential" in need.inner_text()
+        assert "does not take its credential" in need.inner_text()
         assert "Replace spare-key" in need.inner_text()
         need.get_by_role("link", name="Replace it").click()
         page.wait_for_selector(".detail h2:has-text('spare')")
@@ -146,7 +146,7 @@ def test_a_newcomer_reads_off_the_page_what_waits_what_is_broken_why_and_how_to_
     page.wait_for_selector(".glance >> text=1 thing is broken")
     answer, fix = (page.locator(f"main > section:has(h2:has-text('{name}'))") for name in ("Answer", "Fix"))
     assert "Set the light in library?" in answer.inner_text()
-    assert "gone cannot be reached" in fix.inner_text()
+    assert "gone does not run" in fix.inner_text()
     assert fix.bounding_box()["y"] < 400, "what is broken is seen without scrolling"
 
     answer.get_by_role("link", name="Details").click()

@@ -98,7 +98,7 @@ def test_a_message_opens_nothing_but_a_place_on_the_page(pushed, tab):
 def test_the_page_offers_to_tell_the_device_and_lists_the_ones_that_are_told(pushed, tab):
     gate, _, service = pushed
     gate.admin.request("POST", "/api/devices", Subscription(service.url, "a tablet").body)
-    page = opened(tab, gate, "connect/devices")
+    page = opened(tab, gate, "you")
     section = page.locator(".devices")
     section.get_by_text("Tell me on this device").wait_for()
     row = section.locator("tr", has_text="a tablet")

@@ -22,6 +22,34 @@ def test_the_page_that_is_open_is_named(tab, fixtures):
     expect(page.locator("#nav [aria-current]")).to_have_text("Calls")
 
 
+def test_on_a_phone_every_page_is_reached_and_nothing_scrolls_sideways(tab, fixtures):
+    page = tab.page
+    page.set_viewport_size(PHONE)
+    page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector("#nav .badge:text-is('30')")
+    more = page.get_by_role("button", name="More")
+    for link in page.locator("#nav a").all():
+        if not link.is_visible():
+            more.click()
+            expect(more).to_have_attribute("aria-expanded", "true")
+        box = link.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+        assert box["height"] >= 40, "a thumb misses it"
+        link.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(link.text_content().rstrip("0123456789"))
+        expect(more).to_have_attribute("aria-expanded", "false")
+    assert page.evaluate("document.getElementById('nav').scrollWidth") <= PHONE["width"]
+    page.get_by_role("link", name="operator").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("You")
+
+
+def test_how_much_is_broken_is_known_on_every_page_at_once(tab, fixtures):
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/secrets")
+    expect(page.locator("#nav .broken")).to_have_text("24")
+
+
 def test_a_question_that_comes_is_said_to_those_who_do_not_see_the_number(tab, home):
     gateway, _api = home
     page = opened(tab, gateway, "health")

@@ -28,7 +28,7 @@ MORE = {
     "/api/operators": [{"name": "backup", "person": "anna", "created_at": NOW}],
     "/api/policy/suggest": {"questions": 3, "suggestions": [IDEA]},
 }
-PLACES = [*PAGES, "connect/shell", "connect/devices", "connections/source-1", "sources/source-1"]
+PLACES = [*PAGES, "connect/shell", "you", "accounts/source-1", "sources/source-1"]
 LETTERS = "aswhde"
 READY = "() => !document.querySelector('main button[disabled]') && !document.querySelector('main .loading')"
 ANEW = "() => dispatchEvent(new HashChangeEvent('hashchange'))"
@@ -78,7 +78,7 @@ class Guard:
 
 def pressable(page):
     page.wait_for_function(READY)
-    return page.locator("main button:visible:not([disabled])")
+    return page.locator("main button:visible:not([disabled]):not(:text-is('Log out'))")
 
 
 def press(page, place):
@@ -97,7 +97,7 @@ def draw(page, place):
     page.evaluate("() => document.querySelectorAll('dialog').forEach((dialog) => dialog.close())")
     page.evaluate("(place) => history.replaceState(null, '', place)", f"#/{place}")
     page.evaluate(ANEW)
-    page.wait_for_selector("main .row, main .card, main .need, main .tile")
+    page.wait_for_selector("main :is(.row, .card, .need, .tile, .devices h2)")
 
 
 def walk(tab, fixtures, guard, places=PLACES):

@@ -23,7 +23,7 @@ def test_what_needs_a_sign_in_is_signed_in_to_with_two_clicks_and_ended_with_one
     page = opened(tab, gateway)
     page.goto(f"{gateway.announced['admin']}/#/now")
     page.locator(".need:has-text('notes needs a sign-in')").get_by_role("link", name="Sign in").click()
-    page.wait_for_url("**/#/connections/notes")
+    page.wait_for_url("**/#/accounts/notes")
     page.get_by_role("button", name="Sign in").click()
     with page.context.expect_page() as came:
         page.get_by_role("link", name="Open the sign-in page").click()

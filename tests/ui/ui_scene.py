@@ -8,6 +8,7 @@ from itertools import cycle, islice
 
 from tests.ui.ui_fixtures import FACTS, NOW, client, fellow
 
+from agent_gate.surfaces.admin.needs import SIGN_IN, cause
 from agent_gate.surfaces.admin.reasons import SAYS
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -509,15 +510,20 @@ TOOLS = [
 
 
 def whole_tool(one):
-    rule = {
-        "rule": f"{one['effect']} {one['name']}",
-        "where": "/srv/gate/permissions.yaml:7:5",
-        "description": "",
-        "default": False,
-    }
+    def rule(effect, agent):
+        callers = f" callers={agent}" if effect == "deny" else ""
+        line = {"allow": 11, "ask": 12, "deny": 20}.get(effect, 9)
+        where = f"/srv/gate/permissions.yaml:{line}:5"
+        return {
+            "rule": f"{effect} {one['name']}{callers}",
+            "where": where,
+            "description": "",
+            "default": False,
+        }
+
     effects = cycle([one["effect"], "ask", "deny", "unseen"])
     who = [
-        {"agent": name, "effect": effect, "rules": [rule]}
+        {"agent": name, "effect": effect, "rules": [rule(effect, name)] if effect != "unseen" else []}
         for name, effect in zip(AGENTS, effects, strict=False)
     ]
     fields = {
@@ -538,6 +544,7 @@ def whole_tool(one):
 
 LAST_WORDS = "mail exited with code 1; its last words were:\nError: Cannot find module '@acme/imap-client'\n    at Module._resolveFilename (node:internal/modules/cjs/loader:1225:15)\nNode.js v22.11.0"
 REFUSED = "connection refused by 10.20.0.7:8080"
+UNSIGNED = "Google Calendar needs a sign-in: `agent-gate auth start calendar`, Sign in on the page, or connections_start"
 
 
 def source(key, kind, status, tools, reason="", **more):
@@ -555,14 +562,13 @@ def source(key, kind, status, tools, reason="", **more):
         "last_error_at": NOW - 40 if reason else None,
         "next_try": NOW + 22 if status == "failed" else None,
         "tools": tools,
+        "fix": cause(reason)[1] if status in ("failed", "degraded") else "",
     } | more
 
 
 SOURCES = [
     source("browser", "browser", "idle", 22),
-    source(
-        "calendar", "mcp", "needs_auth", 11, "calendar wants somebody to sign in", title="Google Calendar"
-    ),
+    source("calendar", "mcp", "needs_auth", 11, UNSIGNED, title="Google Calendar"),
     source("files", "mcp", "ready", 14),
     source("github", "mcp", "ready", 96, title="GitHub"),
     source("home", "http", "ready", 9, title="Home Assistant"),
@@ -634,7 +640,7 @@ def need(problem, reason, page, kind, fix, act=None, since=42 * MINUTE):
 
 NEEDS = [
     need(
-        "mail cannot be reached",
+        "mail does not run",
         LAST_WORDS,
         "sources/mail",
         "program",
@@ -659,10 +665,10 @@ NEEDS = [
     ),
     need(
         "Google Calendar needs a sign-in",
-        "calendar wants somebody to sign in",
-        "connections/calendar",
+        "",
+        "accounts/calendar",
         "sign_in",
-        "Sign in under Connections.",
+        SIGN_IN,
     ),
     need(
         "search_files of files is not what you accepted",
@@ -818,7 +824,7 @@ GONE = {
     "since": None,
 }
 ACCOUNTS = [
-    account("calendar", "Google Calendar", needed=True, reason="calendar wants somebody to sign in", **GONE),
+    account("calendar", "Google Calendar", needed=True, reason=UNSIGNED, **GONE),
     account("github", "GitHub", scopes=["repo", "read:org", "workflow"], tools=96),
     account(
         "notion",

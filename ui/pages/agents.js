@@ -1,6 +1,6 @@
 // Agents: who may call, what each sees and what its calls meet; tokens made and revoked here; programs that operate.
 import { get, post, remove, segment } from "../api.js";
-import { button, empty, h, say, show } from "../dom.js";
+import { button, empty, h, say } from "../dom.js";
 import { ago, many, moment, since } from "../format.js";
 import { boxed, chosen, field, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
@@ -12,7 +12,6 @@ import { effectWord } from "../words.js";
 import { toolList } from "./tools.js";
 
 const MODES = [["full", "full: every tool with its schema"], ["proxy", "proxy: a stripped list"], ["gateway", "gateway: three meta-tools"]];
-const HOW = "They send Authorization: Bearer TOKEN to the admin API; an agent's token never opens it.";
 const ONCE = "Only its hash is kept here.";
 
 const sees = (agent) => (agent.namespaces ? agent.namespaces.join(", ") : "every source");
@@ -59,9 +58,9 @@ export function agents(main, [wanted], params) {
 		text: (agent) => `${agent.name} ${sees(agent)} ${agent.signed_in?.client ?? ""} ${agent.signed_in?.person ?? ""}`,
 		told,
 		thing: "Agent",
-		none: () => empty("There is no agent", "An agent is a program that calls tools, with a token of its own.", h("a", { href: "#/connect" }, "Connect one")),
+		none: () => empty("There is no agent", "An agent is a program that calls tools, with a token of its own.", h("a.button", { href: "#/connect" }, "Connect an agent")),
 		hint: "Choose an agent to see what it sees.",
-		bar: [may("operate") ? button("New agent", create) : null, button("Programs and logins", () => operators(), { kind: "quiet" })],
+		bar: [may("operate") ? button("New agent", create) : null, button("Programs", () => operators(), { kind: "quiet" })],
 		wanted,
 		params,
 	});
@@ -75,13 +74,13 @@ export function agents(main, [wanted], params) {
 		const revocable = may("operate") && (agent.made_here || agent.signed_in);
 		return [
 			h("h2", agent.name),
-			mine ? secret("Its token, shown this once", mine, `Give it to the agent as AGENT_TOKEN. ${ONCE}`) : null,
+			mine && secret("Its token, shown this once", mine, `Give it to the agent as AGENT_TOKEN. ${ONCE}`),
 			tally(agent.sees),
 			facts(agent),
 			h(
 				"div.buttons",
 				h("a.button", { href: `#/calls?agent=${segment(agent.name)}` }, "See its calls"),
-				revocable ? button(agent.signed_in ? "Revoke its sign-in" : "Revoke its token", () => revoke(agent.name)) : null,
+				revocable && button(agent.signed_in ? "Revoke its sign-in" : "Revoke its token", () => revoke(agent.name)),
 			),
 			h("h3", `It sees ${many(agent.sees.length, "tool")}`),
 			place,
@@ -132,20 +131,12 @@ export function agents(main, [wanted], params) {
 	function drawOperators(found, made) {
 		const name = input("Name of the program", { placeholder: "such as backup-script" });
 		const make = saidAt(name, async () => operators(await post("/api/operators", { name: name.value() })));
-		const place = h("div");
-		const link = async () => {
-			const { url, advice } = await post("/api/logins");
-			show(place, secret("A link that works once, for 15 minutes", url, advice ?? "Open it where you want to be logged in."));
-		};
 		page.instead(
-			h("h2", "Log in on another device"),
-			h("div.buttons", button("Make a login link", link)),
-			place,
-			h("h2.apart", "Programs that operate this gateway"),
-			h("p.soft", HOW),
-			made ? secret("The token, shown this once", made.token, ONCE) : null,
+			h("h2", "Programs that operate this gateway"),
+			h("p.soft", "They send Authorization: Bearer TOKEN to the admin API; an agent's token never opens it."),
+			made && secret("The token, shown this once", made.token, ONCE),
 			found.length ? h("table", h("tbody", found.map(operatorRow))) : h("p", "No program has an operator token."),
-			may("operate") ? [name.row, h("div.buttons", button("Make a token", make))] : null,
+			may("operate") && [name.row, h("div.buttons", button("Make a token", make))],
 		);
 	}
 

@@ -1,6 +1,6 @@
 // Approvals: the inbox, its history, and remembered answers.
 import { get, post, query, remove, segment } from "../api.js";
-import { confirmMany, give, passphrase } from "../parts/answering.js";
+import { SETTLE, confirmMany, give, passphrase } from "../parts/answering.js";
 import { act, button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, moment } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
@@ -14,7 +14,6 @@ import { makeRule } from "../parts/rulemaker.js";
 import { risks, stateWord } from "../words.js";
 
 const PAGE = 500;
-const SETTLE = 350; // milliseconds before a question that just came under the cursor can be answered
 const TABS = [["inbox", "Inbox"], ["history", "History"], ["grants", "Grants"]];
 const NOTHING = {
 	inbox: ["No question waits for you", "When an agent wants something that needs a person, it appears here at once."],
@@ -36,7 +35,7 @@ const grantFacts = (grant) =>
 		"dl.facts",
 		field("tool", h("code", grant.tool_id)),
 		field("for", grant.expires_at ? left(grant.expires_at) : "until it is revoked"),
-		grant.session ? field("session", h("code", grant.session)) : null,
+		grant.session && field("session", h("code", grant.session)),
 		field("granted by", `${grant.created_by}, ${moment(grant.created_at)}`),
 	);
 
@@ -270,7 +269,7 @@ class Approvals {
 			h("h2", `${grant.caller} may call this without asking`),
 			h("p.signature", grant.signature),
 			grantFacts(grant),
-			mayOf(grant, "revoke") ? h("div.buttons", button("Revoke", revoke, { kind: "strong" })) : null,
+			mayOf(grant, "revoke") && h("div.buttons", button("Revoke", revoke, { kind: "strong" })),
 		);
 	}
 

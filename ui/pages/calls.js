@@ -39,7 +39,6 @@ function between({ range, from, to }) {
 	return { since: since?.(), until: range === "yesterday" ? midnight() : undefined };
 }
 
-// The filters as the admin API takes them.
 const asked = (filters) => {
 	const { agent: caller, source, tool, state, longer, text } = filters;
 	return { by: "call", caller, source, tool, state, longer, text, ...between(filters) };
@@ -56,10 +55,10 @@ const facts = (story) =>
 	h(
 		"dl.facts",
 		field("agent", only("agent", story.caller, h("code", story.caller)), story.surface ? ` over ${story.surface}` : ""),
-		field("decision", story.decision ? effectWord(story.decision) : "refused before a decision", story.granted ? ", by an answer that is remembered" : ""),
-		story.rule ? field("rule", story.rule, at(story.where)) : null,
-		story.answer ? field("answer", ending(story.answer.state, story.answer), `, ${moment(story.answer.at)}`) : null,
-		story.answer?.reason ? field("reason given", story.answer.reason) : null,
+		field("decision", story.decision === "ask" ? rowWord("pending") : story.decision ? effectWord(story.decision) : "refused before a decision", story.granted ? ", by an answer that is remembered" : ""),
+		story.rule && field("rule", story.rule, at(story.where)),
+		story.answer && field("answer", ending(story.answer.state, story.answer), `, ${moment(story.answer.at)}`),
+		story.answer?.reason && field("reason given", story.answer.reason),
 		field("tool", only("tool", story.tool, h("code", story.tool_id || "unknown"))),
 		field("began", moment(story.at)),
 		field("call", h("code", story.call)),
@@ -89,7 +88,7 @@ function result(story) {
 	if (story.result) {
 		const { text, cut, kept_until: until } = story.result;
 		const beginning = cut ? ", its beginning" : "";
-		return [h("p.meta", `${size}${beginning}, masked, kept until ${moment(until)}`), printed(spoken(text) ?? pretty(text))];
+		return [h("p.meta", `${size}${beginning}, masked, kept until ${moment(until)}`), printed(pretty(spoken(text) ?? text))];
 	}
 	if (story.size === null) return h("p.soft", "It gave no result.");
 	const kept = { none: "none is kept", failed: "only those of calls that failed are kept", all: "it was made before they were kept, or its time is over" };
@@ -103,7 +102,7 @@ function told(story, url, compare) {
 	return [
 		h("h2", story.tool, " ", stateWord(story.state)),
 		h("p.signature", story.signature),
-		story.error ? [h("p.because", story.says || "It did not go well", " ", h("code.soft", story.error.code)), printed(story.error.message)] : null,
+		story.error && [h("p.because", story.says || "It did not go well", " ", h("code.soft", story.error.code)), printed(story.error.message)],
 		h("h3", "Arguments"),
 		h("pre", JSON.stringify(story.arguments, null, 2)),
 		h("h3", "What it got back"),
@@ -172,13 +171,18 @@ class Calls {
 			this.own,
 			given("longer", [["", "however long"], ...LONGER], "Took longer than"),
 		];
+		this.clear = button("Clear", () => (location.hash = "#/calls"), { kind: "quiet rare", hidden: !this.isFiltered() });
 		const acts = [
-			button("Clear", () => (location.hash = "#/calls"), { kind: "quiet rare" }),
+			this.clear,
 			...["csv", "jsonl"].map((kind) => button(`Export ${kind}`, () => this.export(kind), { kind: "quiet rare" })),
 		];
 		const words = text("text", { type: "search", placeholder: "Words in arguments and errors", "aria-label": "Words" });
 		const bar = h("div.bar.filters", words, button("Filters", () => bar.classList.toggle("all"), { kind: "unfold" }), acts, h("div.buttons.rare", rare));
 		return bar;
+	}
+
+	isFiltered() {
+		return NAMES.some((name) => this.filters[name]);
 	}
 
 	// The address says what is shown, so that it can be pasted to somebody.
@@ -190,6 +194,7 @@ class Calls {
 	change(values) {
 		Object.assign(this.filters, values);
 		this.own.hidden = this.filters.range !== "own";
+		this.clear.hidden = !this.isFiltered();
 		this.remember();
 		clearTimeout(this.timer);
 		this.timer = setTimeout(() => this.load(), PATIENCE);
@@ -210,7 +215,6 @@ class Calls {
 		show(this.further, this.backTo && this.found.size ? this.goOn() : null);
 	}
 
-	// A long record is looked through in steps.
 	goOn() {
 		return [`Looked back to ${moment(this.backTo)}. `, button("Look further back", () => this.more(), { kind: "quiet" })];
 	}
@@ -222,12 +226,11 @@ class Calls {
 			show(this.nothing, empty("Nothing found yet", this.goOn()));
 			return;
 		}
-		const filtered = NAMES.some((name) => this.filters[name]);
 		show(
 			this.nothing,
-			filtered
+			this.isFiltered()
 				? empty("No call fits", "The record has no call like this. Take a filter away, or look at another time.")
-				: empty("No call was made yet", "Every call an agent makes is listed here, also those that were refused.", h("a", { href: "#/connect" }, "How to connect an agent")),
+				: empty("No call was made yet", "Every call an agent makes is listed here, also those that were refused.", h("a.button", { href: "#/connect" }, "Connect an agent")),
 		);
 	}
 
@@ -270,7 +273,7 @@ class Calls {
 	async open(call) {
 		if (this.pinned && this.pinned !== call.call) this.beside = this.pinned;
 		this.pinned = null;
-		this.open_ = call.call;
+		this.open_ = this.list.selected = call.call;
 		this.remember();
 		this.view.turn();
 		const mine = call.call;

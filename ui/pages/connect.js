@@ -1,11 +1,10 @@
-// Connect: how each client reaches this gateway, step by step, and the devices on which people are told of questions.
+// Connect an agent: how each client reaches this gateway, step by step.
 import { get, post, segment } from "../api.js";
 import { button, copyButton, empty, h, show } from "../dom.js";
 import { ago, shell } from "../format.js";
 import { every, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
-import { devices } from "../parts/device.js";
 import { input, saidAt } from "../parts/form.js";
 import { icon } from "../parts/icon.js";
 import { secret } from "../parts/secret.js";
@@ -15,7 +14,6 @@ const loopback = () => ["localhost", "127.0.0.1", "[::1]"].includes(location.hos
 const copied = (text) => h("div.copied", h("pre", text), copyButton("Copy", () => text));
 const step = (title, ...content) => h("li", h("h3", title), ...content);
 
-// What can be connected without a file of its own.
 const plain = ({ url, endpoint, fingerprint }) => [
 	{ name: "mcp", title: "Anything that speaks MCP", says: "an address and a token", text: endpoint, note: "Streamable HTTP; send Authorization: Bearer with the token. Anything with HTTP: /openapi.json there." },
 	{
@@ -27,12 +25,9 @@ const plain = ({ url, endpoint, fingerprint }) => [
 	},
 ];
 
-const DEVICES = { name: "devices", title: "Your devices", says: "questions while this page is closed" };
-
 const row = (client) =>
 	twoLines(client.title, "", client.says ?? `agent-gate connect ${client.name}`);
 
-// An agent of its own, made in place; its token is shown this once.
 function token(name) {
 	if (!may("operate")) return h("p", "Ask an operator for a token, and put it where the client runs, as AGENT_TOKEN.");
 	const place = h("div");
@@ -48,8 +43,8 @@ function byHand({ command, entry }) {
 	return h(
 		"details",
 		h("summary.soft", "or by hand, with AGENT_TOKEN set"),
-		command ? copied(shell(command)) : null,
-		entry ? copied(lines(entry)) : null,
+		command && copied(shell(command)),
+		entry && copied(lines(entry)),
 	);
 }
 
@@ -69,14 +64,14 @@ export function connect(main, [wanted], params) {
 	const page = new Collection(main, {
 		load: async () => {
 			const { gateway, clients } = await get("/api/clients");
-			return clients.length ? [...clients, ...plain(gateway), DEVICES] : [];
+			return clients.length ? [...clients, ...plain(gateway)] : [];
 		},
 		key: ({ name }) => name,
 		row,
 		text: ({ title, name }) => `${title} ${name}`,
 		told,
 		thing: "Client",
-		none: () => empty("No client is known", "Any program that speaks MCP reaches the gateway at /mcp, with a token of its own.", h("a", { href: "#/agents" }, "Agents")),
+		none: () => empty("No client is known", "Any program that speaks MCP reaches the gateway at /mcp, with a token of its own.", h("a.button", { href: "#/agents" }, "See the agents")),
 		hint: "Choose what you want to connect.",
 		wanted,
 		params,
@@ -84,7 +79,6 @@ export function connect(main, [wanted], params) {
 
 	function told(client) {
 		watch = () => {};
-		if (client.name === DEVICES.name) return devices();
 		const { title, text, note, here, elsewhere } = client;
 		const name = input("Name of the agent", { value: here ? client.name : "", placeholder: "such as kitchen-pi" });
 		const place = h("p", { role: "status" });
@@ -100,9 +94,9 @@ export function connect(main, [wanted], params) {
 				step(
 					own ? "Run this on this machine" : "Run this where it runs",
 					copied(command),
-					own ? h("p.soft", "It becomes an agent of its own, so that you see who asked.") : null,
+					own && h("p.soft", "It becomes an agent of its own, so that you see who asked."),
 					byHand(client),
-					note ? h("p.soft", note) : null,
+					note && h("p.soft", note),
 				),
 				step("See that it works", h("p", "Let it use a tool. Its call, or the question about it, appears at once."), place),
 			),

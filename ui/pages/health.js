@@ -2,9 +2,8 @@
 import { blob, get, query } from "../api.js";
 import { button, empty, h, live, show } from "../dom.js";
 import { count, many, moment, save, span } from "../format.js";
-import { boxed, chosen, every, loader } from "../layout.js";
+import { chosen, every, loader } from "../layout.js";
 import { bars, lines, tick } from "../parts/chart.js";
-import { callList } from "../parts/rows.js";
 
 const MOST_SOURCES = 200;
 const MOST_PROBLEMS = 100;
@@ -12,16 +11,18 @@ const RANGES = { hour: "Last hour", day: "Day", week: "Week", month: "30 days" }
 const SEALED =
 	"Every step of a call is a row of the record, and carries a fingerprint of the row before it: whoever changes or takes away one breaks all that follow. Now and then the last row is sealed with a key that is kept outside the database, so that nobody can cut off the end or write everything anew. Verifying reads every row and every seal.";
 
-const tile = (value, says, bad) => h(bad ? "div.tile.bad" : "div.tile", h("b", value), h("span", says));
+const tile = (value, says) => h("div.tile", h("b", value), h("span", says));
+const calls = (number, says, state, range) =>
+	number ? h(state === "failed" ? "a.tile.bad" : "a.tile", { href: `#/calls${query({ state, range: range === "hour" ? "1h" : "" })}` }, h("b", count(number)), h("span", says)) : tile(0, says);
 const table = (heads, rows) => h("table", h("thead", h("tr", heads.map((head) => h(head.startsWith("#") ? "th.number" : "th", head.replace("#", ""))))), h("tbody", rows));
 const number = (value) => h("td.number", count(value));
 
-const tiles = (totals) =>
+const tiles = (totals, range) =>
 	h(
 		"div.tiles",
 		tile(count(totals.calls), "calls ran"),
-		tile(count(totals.failed), "failed", totals.failed),
-		tile(count(totals.refused), "refused"),
+		calls(totals.failed, "failed", "failed", range),
+		calls(totals.refused, "refused", "refused", range),
 		tile(span(totals.p50), "half took less"),
 		tile(span(totals.p95), "95 % took less"),
 		tile(span(totals.waits ? totals.waited / totals.waits : null), `until people answered (${count(totals.waits)})`),
@@ -38,22 +39,21 @@ function charts({ points, every: step }) {
 	const [calls, most] = bars(points, [[all, "bar_"], [bad, "bad"]], { ...at((point) => `${many(all(point), "call")}, ${bad(point)} failed or refused`), label: "Calls over time" });
 	const times = [[(point) => point.p50, "ink"], [(point) => point.p95, "soft"]];
 	const [machine, slowest] = lines(points, times, { ...at((point) => `half within ${span(point.p50)}, 95 % within ${span(point.p95)}`), label: "The machine's time per call" });
-	const [people, longest] = lines(points, [[mean, "wait"]], { ...at((point) => `${many(point.waits, "answer")}, after ${span(mean(point))}`), label: "Waiting for people" });
+	const [people, longest] = bars(points, [[mean, "wait"]], { ...at((point) => `${many(point.waits, "answer")}, after ${span(mean(point))}`), label: "Waiting for people" });
 	return [
 		card("Calls", calls, `most: ${count(most)} in ${span(step)}`, "red: failed or refused"),
 		card("The machine's time per call", machine, `top: ${span(slowest)}`, "solid: half took less", "dashed: 95 % took less"),
-		card("Waiting for people", people, longest > 1e-6 ? `top: ${span(longest)}` : "no question was answered", "mean time to an answer"),
+		card("Waiting for people", people, points.some(mean) ? `top: ${span(longest)}` : "no question was answered", "mean time to an answer"),
 	];
 }
 
 function reasonTable(reasons) {
-	if (!reasons.length) return h("p.soft", "Nothing failed and nothing was refused.");
-	return h("table", h("tbody", reasons.map((one) => h("tr", h("td", one.says), h("td", h("code", one.code)), number(one.count)))));
+	if (!reasons.length) return null;
+	return h("table", h("tbody", reasons.map((one) => h("tr", h("td", h("a", { href: `#/calls${query({ text: one.code })}` }, one.says)), h("td", h("code", one.code)), number(one.count)))));
 }
 
-// Who used it, and when: a bar for each part of the range.
 function agentTable({ agents, slot, from }) {
-	if (!agents.length) return h("p.soft", "No agent called anything.");
+	if (!agents.length) return null;
 	const row = (one) => {
 		const use = one.use.map((calls, at) => ({ calls, at: from + at * slot }));
 		const says = ({ calls, at }) => `${tick(at, slot * use.length)}: ${many(calls, "call")}`;
@@ -64,7 +64,7 @@ function agentTable({ agents, slot, from }) {
 }
 
 function sourceTable(sources) {
-	if (!sources.length) return h("p.soft", "No source was called yet.");
+	if (!sources.length) return null;
 	const row = (one) => h("tr", h("td", h("code", one.source)), number(one.calls), h("td.number", span(one.mean)));
 	return table(["source", "#calls", "#mean"], sources.slice(0, MOST_SOURCES).map(row));
 }
@@ -113,25 +113,18 @@ function recordTools() {
 export function health(main, _, params) {
 	let range = RANGES[params.get("range")] ? params.get("range") : "hour";
 	let gateway = params.get("gateway") ?? "";
-	const [numbers, why, who, slow, failed] = [h("div"), h("div"), h("div"), h("div"), h("div")];
+	const [numbers, why, drawn, who, slow] = Array.from({ length: 5 }, () => h("section"));
 	const fellows = h("section", { hidden: true });
 	const bar = h("div.tabs");
-	const section = (title, ...content) => h("section", h("h2", title), ...content);
-	show(
-		main,
-		h("section", bar, numbers),
-		fellows,
-		section("What failed, by reason", why),
-		section("Agents", who),
-		section("Sources, since the gateway started", slow),
-		section("Latest failures", failed),
-		section("The record", recordTools()),
-	);
-	const failures = callList("Failed calls");
+	show(main, h("section", bar, numbers), why, drawn, fellows, who, slow, h("section", h("h2", "The record"), recordTools()));
+	const fill = (place, title, content) => {
+		place.hidden = !content;
+		show(place, title ? h("h2", title) : null, content);
+	};
 	const turn = (change) => {
 		({ range = range, gateway = gateway } = change);
 		history.replaceState(null, "", `#/health${query({ range: range === "hour" ? "" : range, gateway })}`);
-		all();
+		load();
 	};
 	// Drawn anew only when it says something else: a button must stay where it is while it is pressed.
 	const drawBar = (ids) => {
@@ -146,22 +139,14 @@ export function health(main, _, params) {
 		drawBar(gateways.map(({ id }) => id));
 		const { totals } = trends;
 		const nothing = !totals.calls && !totals.refused && !totals.waits;
-		show(numbers, nothing ? empty("Nothing was measured yet", "The first call shows here at once.") : [tiles(totals), charts(trends)]);
-		show(why, reasonTable(trends.reasons));
-		show(who, agentTable(trends));
-		show(slow, sourceTable(trends.sources));
+		show(numbers, nothing ? empty("Nothing was measured yet", "The first call shows here at once.", h("a.button", { href: "#/connect" }, "Connect an agent")) : tiles(totals, range));
+		fill(why, "What failed, by reason", reasonTable(trends.reasons));
+		fill(drawn, "", nothing ? null : charts(trends));
+		fill(who, "Agents", agentTable(trends));
+		fill(slow, "Sources, since the gateway started", sourceTable(trends.sources));
 		fellows.hidden = gateways.length < 2;
 		show(fellows, gatewayTable(gateways, trends.gateways));
 	});
-	const loadFailures = loader(failed, "/api/calls?by=call&state=failed&limit=100", ({ calls }) => {
-		if (calls.length) boxed(failed, failures, calls, { most: "50vh" });
-		else show(failed, empty("Nothing failed", "Calls that a source could not answer are listed here."));
-	});
-	const all = () => load().then(loadFailures);
-	all();
-	const stop = every(10_000, all);
-	return () => {
-		stop();
-		failures.close();
-	};
+	load();
+	return every(10_000, load);
 }

@@ -4,7 +4,7 @@ import { now as time } from "../clock.js";
 import { button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, span } from "../format.js";
 import { inbox, isBroken, listen, reload } from "../inbox.js";
-import { boxed, every, together, twoLines } from "../layout.js";
+import { boxed, every, loader, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { icon } from "../parts/icon.js";
 import { List } from "../parts/list.js";
@@ -20,7 +20,6 @@ const LATEST = 20;
 const WORST = ["destructive", "outward", "unusual", "first"];
 const weight = ({ risks = [] }) => risks.reduce((sum, name) => sum + 2 ** (3 - WORST.indexOf(name)), 0);
 
-// The most dangerous first, then those that waited longest.
 const questions = () => [...inbox.open.values()].sort((one, other) => weight(other) - weight(one));
 
 function glance(needed) {
@@ -68,12 +67,12 @@ function browser(screen, again) {
 		h("strong", screen.title || screen.place || "Nothing open yet"),
 		h("p", `${screen.caller} · `, h("code", screen.place)),
 		picture(`/api/browsers/${segment(screen.id)}/picture`, `What ${screen.caller} sees`),
-		may("operate") ? h("div.buttons", stop) : null,
+		may("operate") && h("div.buttons", stop),
 	);
 }
 
 const noCalls = () =>
-	empty("No call was made yet", "Connect an agent and let it use a tool.", h("a", { href: "#/connect" }, "How to connect one"));
+	empty("No call was made yet", "Connect an agent and let it use a tool.", h("a.button", { href: "#/connect" }, "Connect an agent"));
 
 export function now(main) {
 	const [toAnswer, toFix, known, running, latest, browsers] = Array.from({ length: 6 }, () => h("div"));
@@ -134,24 +133,10 @@ export function now(main) {
 	}
 
 	// A heading of its own only while something is open; a picture is fetched anew each time.
-	async function loadBrowsers() {
-		try {
-			const open = await get("/api/browsers");
-			const shown = () => [h("h3", "Open browsers"), h("div.needs", open.map((screen) => browser(screen, loadBrowsers)))];
-			show(browsers, open.length ? shown() : null);
-		} catch (error) {
-			show(browsers, fault(error, loadBrowsers));
-		}
-	}
-
-	async function loadCalls() {
-		try {
-			const value = await get("/api/calls?by=call&limit=60");
-			fill(latest, calls, value.calls.slice(0, LATEST), noCalls());
-		} catch (error) {
-			show(latest, fault(error, loadCalls));
-		}
-	}
+	const loadBrowsers = loader(browsers, "/api/browsers", (open) =>
+		show(browsers, open.length > 0 && [h("h3", "Open browsers"), h("div.needs", open.map((screen) => browser(screen, loadBrowsers)))]),
+	);
+	const loadCalls = loader(latest, "/api/calls?by=call&limit=60", (found) => fill(latest, calls, found.calls.slice(0, LATEST), noCalls()));
 
 	drawQuestions();
 	load();

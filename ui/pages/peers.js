@@ -11,6 +11,7 @@ import { word } from "../words.js";
 
 const standing = (peer) => (peer.status === "active" && peer.not_after <= now() ? "expired" : peer.status);
 const stateOf = word({ active: ["paired", "good"], expired: ["certificate has ended", "fail"], revoked: ["revoked", ""] });
+const PLACES = ["expired", "active", "revoked"];
 const ROLES = { tool_host: "tool host", cli_admin: "operator" };
 const roleOf = ({ role }) => ROLES[role] ?? role;
 const seen = (peer) => (peer.last_seen ? `seen ${ago(peer.last_seen)}` : "not seen yet");
@@ -23,34 +24,27 @@ const facts = (peer) =>
 		"dl.facts",
 		field("role", roleOf(peer)),
 		field("reached at", peer.endpoint ? h("code", peer.endpoint) : "it dials in"),
-		peer.namespace ? field("its tools begin with", h("code", peer.namespace)) : null,
+		peer.namespace && field("its tools begin with", h("code", peer.namespace)),
 		peer.publishes.length ? field("publishes", peer.publishes.join(", ")) : null,
 		field("paired", moment(peer.paired_at)),
 		field("last seen", peer.last_seen ? since(peer.last_seen) : "not yet"),
 		peer.not_after ? field("certificate ends", moment(peer.not_after)) : null,
-		peer.revoked_at ? field("revoked", `${moment(peer.revoked_at)}: ${peer.reason}`) : null,
-		peer.role === "tool_host" ? field("what it says of its tools", peer.trusted ? "is believed" : "is only a claim") : null,
+		peer.revoked_at && field("revoked", `${moment(peer.revoked_at)}: ${peer.reason}`),
+		peer.role === "tool_host" && field("what it says of its tools", peer.trusted ? "is believed" : "is only a claim"),
 		field("key", h("code", peer.fingerprint)),
-		peer.certificate ? field("certificate", h("code", peer.certificate)) : null,
-	);
-
-const none = () =>
-	empty(
-		"Nobody is paired",
-		"A peer is another machine that brings tools, answers questions or hears what happens. Pairing starts on the gateway's own machine (docs/peers.md):",
-		h("code", "agent-gate pair tool URL NAME"),
+		peer.certificate && field("certificate", h("code", peer.certificate)),
 	);
 
 export function peers(main, [wanted], params) {
 	const page = new Collection(main, {
-		load: () => get("/api/peers"),
+		load: async () => (await get("/api/peers")).sort((one, other) => PLACES.indexOf(standing(one)) - PLACES.indexOf(standing(other))),
 		key: ({ name }) => name,
 		row,
 		text: (peer) => `${peer.name} ${roleOf(peer)} ${standing(peer)}`,
 		told,
 		thing: "Peer",
 		again: 5000,
-		none,
+		none: () => empty("Nobody is paired", "A peer is another machine that brings tools, answers questions or hears what happens. Pairing starts on the gateway's own machine (docs/peers.md):", h("code", "agent-gate pair tool URL NAME")),
 		hint: "Choose a peer to see its certificate, to trust it, or to revoke it.",
 		wanted,
 		params,
@@ -61,10 +55,11 @@ export function peers(main, [wanted], params) {
 		const hosts = active && peer.role === "tool_host";
 		return [
 			h("h2", peer.name, " ", stateOf(standing(peer))),
+			standing(peer) === "expired" && h("p", "It is not let in any more. Revoke it, and pair it again on the gateway's machine: ", h("code", "agent-gate pair")),
 			active
 				? h(
 						"div.buttons",
-						hosts ? button(peer.trusted ? "Trust it no more" : "Trust what it says", () => trust(peer)) : null,
+						hosts && button(peer.trusted ? "Trust it no more" : "Trust what it says", () => trust(peer)),
 						button("Revoke", () => revoke(peer)),
 					)
 				: null,

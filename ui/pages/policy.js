@@ -1,14 +1,16 @@
 // Policy: the rules with what is wrong with them, why a call would be decided so, and what a changed file would have
 // decided.
-import { get, post } from "../api.js";
+import { get, post, segment } from "../api.js";
 import { now } from "../clock.js";
 import { at, button, empty, h, live, show } from "../dom.js";
 import { many, place } from "../format.js";
 import { boxed, chosen, field, jsonOf, loader, twoLines } from "../layout.js";
-import { List } from "../parts/list.js";
 import { may } from "../me.js";
+import { input, jsonArea, saidAt } from "../parts/form.js";
+import { List } from "../parts/list.js";
 import { showRule } from "../parts/rulemaker.js";
 import { effectWord, ruleWord } from "../words.js";
+import { sample } from "./tools.js";
 
 const ORDER = "looked at in this order: every deny, every allow, every ask, then the defaults.";
 const SINCE = [["1", "the last day"], ["7", "the last week"], ["28", "the last four weeks"]];
@@ -33,6 +35,7 @@ const explained = (said) => [
 	h(
 		"dl.facts",
 		field("signature", h("code", said.signature)),
+		said.unsaid.length ? field("not known here", `What it acts on is known only while an agent uses it. To try something, add ${said.unsaid.map((name) => `"${name}": "…"`).join(", ")} to the arguments.`) : null,
 		field("decision", effectWord(said.effect)),
 		field("because", said.reason || "–"),
 		field("rule", said.rule || "no rule matches", at(said.where)),
@@ -42,30 +45,43 @@ const explained = (said) => [
 ];
 
 function explainer() {
-	const tool = h("input", { type: "search", placeholder: "Tool", "aria-label": "Tool", list: "known-tools" });
-	const area = h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value: "{}" });
+	const tool = input("Tool", { type: "search", "aria-label": "Tool", list: "known-tools", onchange: begin });
+	const area = jsonArea("{}");
+	const place = h("div");
 	const known = h("datalist", { id: "known-tools" });
-	const who = h("span");
+	const who = h("label.block", h("span", "Agent"));
 	const result = live();
 	let caller;
+	let begun = "{}";
+
+	async function begin() {
+		const name = tool.value();
+		const found = await get(`/api/tools/${segment(name)}`).catch(() => null);
+		if (!found || area.node.value !== begun) return;
+		area.node.value = begun = JSON.stringify(sample(found.input_schema), null, 2);
+	}
+
 	const offer = ({ tools }) =>
 		show(known, tools.slice(0, MOST).map(({ name }) => h("option", { value: name })));
 	get("/api/tools?brief=1").then(offer, () => {});
 	get("/api/agents").then(
 		(agents) => {
+			if (!agents.length) show(place, h("p.soft", "There is no agent yet whose calls could be decided."));
 			caller = agents[0]?.name;
 			const names = agents.slice(0, MOST).map(({ name }) => [name, name]);
-			show(who, chosen(names, caller, (name) => (caller = name), "Agent"));
+			who.append(chosen(names, caller, (name) => (caller = name), "Agent"));
 		},
 		() => {},
 	);
-	const ask = async () => {
-		show(result, explained(await post("/api/explain", { tool: tool.value.trim(), arguments: jsonOf(area), caller })));
-	};
-	return h(
-		"div",
-		h("div.buttons", tool, who),
-		h("label.block", h("span", "Arguments"), area),
+	const ask = saidAt(area, async () => {
+		const asked = { tool: tool.value(), arguments: jsonOf(area.node), caller };
+		await saidAt(tool, async () => show(result, explained(await post("/api/explain", asked))))();
+	});
+	return show(
+		place,
+		tool.row,
+		who,
+		area.row,
 		known,
 		h("div.buttons", button("Explain", ask, { kind: "strong" })),
 		result,
@@ -89,7 +105,6 @@ function simulated(report) {
 	return [h("p", `${many(report.tried, "call")} tried, ${rest}${newest}`), table];
 }
 
-// Other rules against what was recorded: which calls would have met another decision.
 function simulator(text) {
 	let days = "7";
 	const area = h("textarea.tall", { spellcheck: false, "aria-label": "Changed rules", value: text });
@@ -106,7 +121,6 @@ function simulator(text) {
 	];
 }
 
-// A rule that past answers suggest, with what it makes of the file before it is written.
 function idea(one, again) {
 	const place = live();
 	const look = () => showRule(place, { rule: one.rule }, again);
@@ -122,11 +136,14 @@ function tally({ rules, file }) {
 
 export function policy(main) {
 	const [rules, trial, summary, ideas] = [h("div"), h("div"), h("p.soft"), h("section", { hidden: true })];
+	const whole = h("div.card.rule", { "aria-live": "polite" });
+	const onSelect = (rule) => show(whole, h("p.signature", rule.rule), [rule.description, ...rule.faults].map((text) => h("p", text)), h("p.soft", "It stands", at(rule.where), "."));
+	const list = new List({ row: ruleRow, key: (rule) => `${rule.where} ${rule.rule}`, label: "Rules", onSelect });
 	show(
 		main,
 		h(
 			"div.beside",
-			h("div", h("section", h("h2", "Rules"), summary, rules), ideas),
+			h("div", h("section", h("h2", "Rules"), summary, rules, whole), ideas),
 			h(
 				"div",
 				h("section", h("h2", "What would happen to a call?"), explainer()),
@@ -134,12 +151,11 @@ export function policy(main) {
 			),
 		),
 	);
-	const list = new List({ row: ruleRow, key: (rule) => `${rule.where} ${rule.rule}`, label: "Rules" });
-	const advice = "Every call is asked. Write rules into permissions.yaml; docs/permissions.md shows how.";
+	const advice = "Every call is asked. Make one from a question (Do not ask again…), or write some into permissions.yaml; docs/permissions.md shows how.";
 
 	const load = loader(rules, "/api/policy", (found) => {
 		show(summary, tally(found));
-		if (found.rules.length) boxed(rules, list, found.rules);
+		if (found.rules.length) boxed(rules, list, found.rules, { most: "48vh" });
 		else show(rules, empty("There are no rules", advice));
 		if (!trial.childElementCount) show(trial, simulator(found.text));
 	});

@@ -5,27 +5,32 @@ import { ago, since } from "../format.js";
 import { field, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
+import { icon } from "../parts/icon.js";
 import { forgetSecret, typeSecret } from "../parts/vault.js";
 
 const users = (one) => one.used_by.join(", ") || "nothing";
 
 const row = (one) =>
-	twoLines(one.name, one.updated_at ? `set ${ago(one.updated_at)}` : h("span.word.fail", "not set"), `used by ${users(one)}`);
+	twoLines(one.name, one.updated_at ? `set ${ago(one.updated_at)}` : h("span.word.fail", icon("fail"), "not set"), `used by ${users(one)}`);
 
 export function secrets(main, [wanted], params) {
 	const page = new Collection(main, {
-		load: () => get("/api/secrets"),
+		load: async () => (await get("/api/secrets")).sort((one, other) => Boolean(one.updated_at) - Boolean(other.updated_at)),
 		key: (one) => one.name,
 		row,
 		text: (one) => `${one.name} ${users(one)}`,
 		told,
 		thing: "Secret",
-		none: () => empty("There is no secret", "Keep a token or a password here, and name it in the configuration as vault:NAME."),
+		none: () => empty("There is no secret", "Keep a token or a password here, and name it in the configuration as vault:NAME.", add()),
 		hint: "Choose a secret to see who uses it, to replace it, or to remove it.",
-		bar: may("operate") ? button("Add a secret", () => typeSecret("", again)) : [],
+		bar: add(),
 		wanted,
 		params,
 	});
+
+	function add() {
+		return may("operate") ? button("Add a secret", () => typeSecret("", again)) : null;
+	}
 
 	async function again(name) {
 		await page.load();
@@ -46,7 +51,7 @@ export function secrets(main, [wanted], params) {
 				? h(
 						"div.buttons",
 						button(one.updated_at ? "Replace…" : "Set…", () => typeSecret(one.name, again), { kind: "strong" }),
-						one.updated_at ? button("Remove…", () => forgetSecret(one).then(() => again())) : null,
+						one.updated_at && button("Remove…", () => forgetSecret(one).then(() => again())),
 					)
 				: null,
 		];

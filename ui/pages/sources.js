@@ -3,8 +3,8 @@
 import { get, post, segment } from "../api.js";
 import { now } from "../clock.js";
 import { button, empty, h, say, show } from "../dom.js";
-import { ago, count, due, many, moment, since } from "../format.js";
-import { because, boxed, every, field, together, twoLines } from "../layout.js";
+import { ago, count, due, many, moment, place, since } from "../format.js";
+import { because, boxed, every, field, reasonOf, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { bars } from "../parts/chart.js";
 import { Collection } from "../parts/collection.js";
@@ -20,6 +20,8 @@ const AGAIN = { failed: "Try now", degraded: "Try now" };
 const CLOSED =
 	"Its tools stay listed, and calls of them are refused, until it is connected again, its settings change, or the gateway starts anew.";
 
+const elsewhere = ({ file }) => [h("code", { title: file }, place(file)), " is written by another program, in words of its own. Change the entry there; it is read again by itself. To change it on this page, move it to mcpServers: in config.yaml."];
+
 // A source that is disabled in the configuration has no reason; one that a person disconnected has.
 const isDisconnected = (source) => source.status === "disabled" && source.reason !== "";
 const canClose = (source) => !["disabled", "needs_auth"].includes(source.status);
@@ -30,31 +32,28 @@ const nextTry = (source) => h("span.due", { "data-at": source.next_try }, due(so
 const KINDS = { mcp: "MCP server", http: "HTTP service", remote: "paired machine" };
 const kindOf = ({ kind }) => KINDS[kind] ?? kind;
 const WORST = ["failed", "degraded", "needs_auth"];
-const place = ({ status }) => WORST.indexOf(status) + 1 || 9;
+const rank = ({ status }) => WORST.indexOf(status) + 1 || 9;
 
 function row(source) {
-	const short = source.reason.split("\n", 1)[0];
+	const short = reasonOf(source).split("\n", 1)[0];
 	return twoLines(named(source), stateOf(source), short || `${kindOf(source)} · ${many(source.tools, "tool")}`, source.next_try ? ["next try ", nextTry(source)] : "");
 }
 
 const facts = (source, one = source.entry) =>
 	h(
 		"dl.facts",
-		one?.entry.url ? field("address", h("code", one.entry.url)) : null,
-		one?.entry.command ? field("command", h("code", [one.entry.command, ...(one.entry.args ?? [])].join(" "))) : null,
-		one ? field("file", h("code", one.file)) : null,
+		one?.entry.url && field("address", h("code", one.entry.url)),
+		one?.entry.command && field("command", h("code", [one.entry.command, ...(one.entry.args ?? [])].join(" "))),
+		one && field("file", h("code", one.file)),
 		field("kind", kindOf(source)),
 		field("tools", many(source.tools, "tool"), ", named ", h("code", `${source.namespace}:…`)),
 		source.broken_since ? field("broken", `since ${since(source.broken_since)}`) : source.since ? field("since", since(source.since)) : null,
-		source.last_error && source.last_error !== source.reason ? field("last error", `${moment(source.last_error_at)}: ${source.last_error.split("\n", 1)[0]}`) : null,
-		source.next_try ? field("next try", nextTry(source)) : null,
+		source.last_error && source.last_error !== source.reason && field("last error", `${moment(source.last_error_at)}: ${source.last_error.split("\n", 1)[0]}`),
+		source.next_try && field("next try", nextTry(source)),
 	);
 
 const lineTable = (lines) =>
 	h("pre.printed", { "aria-label": "Last lines" }, lines.map(({ at, by, text }) => `${moment(at)} ${by.padEnd(7)} ${text}`).join("\n"));
-
-const none = () =>
-	empty("No source is configured", "Tools come from sources. Add one here, or in the configuration; docs/configuration.md shows how.");
 
 const failedTable = (source, { count: failed, calls, hours }) => {
 	const slots = hours.map((failed, hour) => ({ failed, at: now() - (23 - hour) * 3600 }));
@@ -83,9 +82,9 @@ export function sources(main, [wanted], params) {
 		told,
 		thing: "Source",
 		again: 3000,
-		none,
+		none: () => empty("No source is configured", "Tools come from sources. Add one here, or in the configuration; docs/configuration.md shows how.", add()),
 		hint: "Choose a source to see how it is and what it brings.",
-		bar: [may("operate") ? button("Add a source", () => editEntry(null, again)) : null, changed],
+		bar: [add(), changed],
 		wanted,
 		params,
 	});
@@ -97,7 +96,7 @@ export function sources(main, [wanted], params) {
 		const story = open ? await about(open) : null;
 		changes = found;
 		drawChanged();
-		return all.sort((one, other) => place(one) - place(other)).map((source) => ({
+		return all.sort((one, other) => rank(one) - rank(other)).map((source) => ({
 			...source,
 			entry: entries.find(({ key }) => key === source.key),
 			changes: changes.filter((change) => change.source === source.key),
@@ -107,6 +106,10 @@ export function sources(main, [wanted], params) {
 
 	function again() {
 		return page.load();
+	}
+
+	function add() {
+		return may("operate") ? button("Add a source", () => editEntry(null, again)) : null;
 	}
 
 	function drawChanged() {
@@ -124,17 +127,17 @@ export function sources(main, [wanted], params) {
 		if (own.length) boxed(place, brings, own, { most: "50vh" });
 		return [
 			h("h2", named(source), " ", stateOf(source)),
-			source.reason ? because(source.reason) : null,
-			facts(source),
+			because(reasonOf(source)),
+			source.fix && h("p.because", source.fix),
 			buttons(source),
-			failed.hours.some(Boolean) ? failedTable(source, failed) : null,
-			lines.length ? [h("h3", "Last lines"), lineTable(lines)] : null,
 			source.changes.length ? [h("h3", "Changed definitions"), cards(source.changes)] : null,
+			facts(source),
+			failed.hours.some(Boolean) && failedTable(source, failed),
+			lines.length ? [h("h3", "Last lines"), lineTable(lines)] : null,
 			own.length ? [h("h3", "Its tools"), place] : null,
 		];
 	}
 
-	// What the files say of it is changed in the files, with the difference shown first.
 	function editing(one) {
 		const pause = one.off ? { set: { enabled: true }, unset: ["disabled"] } : { set: { enabled: false } };
 		const title = one.off ? "Resume" : "Pause";
@@ -148,16 +151,18 @@ export function sources(main, [wanted], params) {
 	function buttons(source) {
 		if (!may("operate")) return null;
 		const retry = isDisconnected(source) ? "Connect" : AGAIN[source.status];
-		const note = isDisconnected(source) ? CLOSED : source.status === "disabled" && !source.entry ? "It is disabled in the configuration, and can be enabled there." : "";
+		const own = source.entry?.fixed ? null : source.entry;
+		const note = isDisconnected(source) ? CLOSED : own ? "" : source.entry ? elsewhere(source.entry) : source.status === "disabled" ? "It is disabled in the configuration, and can be enabled there." : "";
 		return [
 			h(
 				"div.buttons",
-				retry ? button(retry, () => connect(source.key), { kind: "strong" }) : null,
-				source.entry ? editing(source.entry) : null,
-				canClose(source) ? button("Disconnect", () => disconnect(source.key)) : null,
-				source.entry ? button("Remove…", () => changeEntry(`Remove ${source.key}`, source.entry, { remove: true }, again)) : null,
+				source.status === "needs_auth" && h("a.button.strong", { href: `#/accounts/${segment(source.key)}` }, "Sign in"),
+				retry && button(retry, () => connect(source.key), { kind: "strong" }),
+				own && editing(own),
+				canClose(source) && button("Disconnect", () => disconnect(source.key)),
+				own && button("Remove…", () => changeEntry(`Remove ${source.key}`, own, { remove: true }, again)),
 			),
-			note ? h("p.soft", note) : null,
+			note && h("p.soft", note),
 		];
 	}
 
@@ -179,9 +184,9 @@ export function sources(main, [wanted], params) {
 			h(
 				"div.card",
 				h("header", h("h2", h("code", change.tool), ` of ${change.source}`), h("span.word.wait", change.held ? "held until you accept" : "served already")),
-				h("p.soft", `changed ${ago(change.changed_at)}`),
+				h("p.soft", `Changed ${ago(change.changed_at)}. ${change.held ? "What you accepted is served until then." : ""}`),
 				diff(change.diff),
-				may("operate") ? h("div.buttons", button("Accept the new definition", () => accept(change), { kind: "strong" })) : null,
+				may("operate") && h("div.buttons", button("Accept the new definition", () => accept(change))),
 			);
 		return found.slice(0, MOST_CHANGES).map(card);
 	}

@@ -5,6 +5,7 @@ import { count, many } from "../format.js";
 import { chosen, field, jsonOf, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
+import { jsonArea, saidAt } from "../parts/form.js";
 import { List } from "../parts/list.js";
 import { effectWord, ruleWord } from "../words.js";
 
@@ -12,8 +13,7 @@ const BYTES_PER_TOKEN = 4;
 const MOST_AGENTS = 200;
 const SAMPLES = { string: "", number: 0, integer: 0, boolean: false, array: [], object: {} };
 
-// Arguments to start from: what is required, else the first few.
-function sample(schema) {
+export function sample(schema) {
 	const properties = schema.properties ?? {};
 	const names = schema.required?.length ? schema.required : Object.keys(properties).slice(0, 3);
 	const value = ({ default: given, enum: choices, type } = {}) => given ?? choices?.[0] ?? SAMPLES[type] ?? "";
@@ -28,7 +28,6 @@ const toolRow = (tool) =>
 		`≈ ${count(tool.bytes / BYTES_PER_TOKEN)} tokens`,
 	);
 
-// Tools of something else, from which a press leads to the tool.
 export const toolList = (label) =>
 	new List({ row: toolRow, key: ({ name }) => name, label, onSelect: ({ name }) => (location.hash = `#/tools/${segment(name)}`) });
 
@@ -62,23 +61,22 @@ function outcome(value) {
 // A real call as one of the agents; while a person is asked, the outcome is waited for.
 function trial(tool, agents, chosenAgent) {
 	let agent = chosenAgent || agents[0]?.name;
-	const arguments_ = JSON.stringify(sample(tool.input_schema), null, 2);
-	const area = h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value: arguments_ });
+	const area = jsonArea(JSON.stringify(sample(tool.input_schema), null, 2));
 	const result = live();
-	const run = async () => {
-		let value = await post(`/api/tools/${segment(tool.name)}/try`, { agent, arguments: jsonOf(area) });
+	const run = saidAt(area, async () => {
+		let value = await post(`/api/tools/${segment(tool.name)}/try`, { agent, arguments: jsonOf(area.node) });
 		show(result, outcome(value));
 		while (value.status === "pending" && result.isConnected) {
 			value = await get(`/api/tries/${value.call}${query({ agent, wait: 20 })}`);
 			show(result, outcome(value));
 		}
-	};
+	});
 	const names = agents.slice(0, MOST_AGENTS).map(({ name }) => [name, name]);
 	return h(
 		"div",
 		h("p.soft", "It passes the same rules, questions and record as the agent's own call would."),
 		h("label.block", h("span", "as the agent"), chosen(names, agent, (name) => (agent = name), "Agent")),
-		area,
+		area.row,
 		h("div.buttons", button("Run", run, { kind: "strong" })),
 		result,
 	);
@@ -88,7 +86,7 @@ function described(tool, agents, agent) {
 	const who = tool.who.slice(0, MOST_AGENTS).map(whoRow);
 	return [
 		h("h2", tool.title || tool.name),
-		tool.title && tool.title !== tool.name ? h("p.signature", tool.name) : null,
+		tool.title && tool.title !== tool.name && h("p.signature", tool.name),
 		h("p", tool.description || "It has no description."),
 		facts(tool),
 		h("h3", "Who may call it"),
@@ -96,7 +94,7 @@ function described(tool, agents, agent) {
 		may("operate") && agents.length ? [h("h3", "Try it"), trial(tool, agents, agent)] : null,
 		h("h3", "What it takes"),
 		h("pre", JSON.stringify(tool.input_schema, null, 2)),
-		tool.output_schema ? [h("h3", "What it gives"), h("pre", JSON.stringify(tool.output_schema, null, 2))] : null,
+		tool.output_schema && [h("h3", "What it gives"), h("pre", JSON.stringify(tool.output_schema, null, 2))],
 	];
 }
 
@@ -113,7 +111,7 @@ export function tools(main, [wanted], params) {
 		group: ({ source }) => source,
 		told: async ({ name }) => described(await get(`/api/tools/${segment(name)}`), agents, kept.agent),
 		thing: "Tool",
-		none: () => empty("There are no tools", "Tools come from sources. Add one, or see why one is not ready.", h("a", { href: "#/sources" }, "Sources")),
+		none: () => empty("There are no tools", "Tools come from sources. Add one, or see why one is not ready.", h("a.button", { href: "#/sources" }, "See the sources")),
 		hint: "Choose a tool to see what it takes and who may call it.",
 		bar: who,
 		wanted,

@@ -8,8 +8,8 @@ import { risks } from "../words.js";
 import { ask, framed, notNow } from "./dialog.js";
 
 const LISTED = 100;
+export const SETTLE = 350; // milliseconds before a question that just came under the cursor can be answered
 
-// The approver's passphrase where this gateway wants one; undefined where it does not.
 export async function passphrase(needed = me.passphrase) {
 	if (!needed) return undefined;
 	const input = h("input", { type: "password", autocomplete: "off", required: true });
@@ -29,7 +29,7 @@ export async function give(approval, verdict, lifetime = "once", more = {}) {
 	const { state, text = "" } = answered?.became ?? {};
 	const said = { denied: "Denied", pending: "You said yes" }[answered?.state] ?? "Approved";
 	const fault = ["failed", "unknown"].includes(state);
-	say(`${said}: ${clipped(approval.signature, 120)} ${answered?.state === "denied" ? "" : text}`, { fault });
+	say(`${said}: ${clipped(approval.signature, 120)}. ${answered?.state === "denied" ? "" : text}`, { fault });
 	return answered;
 }
 

@@ -7,7 +7,6 @@ import { consent } from "./consent.js";
 
 const KEYS = { once: "a", session: "s", hour: "h", always: "w" };
 
-// Why somebody has no answers here, and who has.
 function others({ may_answer: who = [] }) {
 	if (!may("answer")) return "You may look, and not answer.";
 	return `This is not yours to answer. ${names(who, 8)} may.`;
@@ -18,13 +17,17 @@ const said = ({ yeses = [], count = 1 }) =>
 		? `You said yes. ${many(count - yeses.length, "other person has", "other people have")} to say so too.`
 		: "The agent works for you, so somebody else has to say yes.";
 
+const needed = ({ yeses = [], count = 1 }) =>
+	count > 1 ? h("p", yeses.length ? `${names(yeses)} said yes. ` : "", `It takes ${count} people to say yes.`) : null;
+
 export const ruleButton = (makeRule) => (may("operate") ? button("Make a rule from this…", makeRule, { key: "e" }) : null);
 
 // A bar that stays in view. Its buttons can be pressed after `wait` milliseconds.
 export function answers(approval, answer, wait, makeRule) {
 	const reason = h("input", {
 		type: "text",
-		placeholder: "Reason (the agent reads it)",
+		placeholder: "Reason to deny",
+		title: "The agent reads it",
 		maxLength: 500,
 		"aria-label": "Reason for a denial",
 	});
@@ -46,16 +49,17 @@ export function answers(approval, answer, wait, makeRule) {
 		...longer.map((life) => [approve(life), meaning(life)]),
 		...(may("operate") ? [[ruleButton(makeRule), h("span", "The file decides such calls from now on.")]] : []),
 	];
-	const more = lasting.length
-		? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))))
-		: null;
+	const more =
+		approves && lasting.length
+			? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))))
+			: null;
 	const bar = h(
 		"div.answers",
 		{ role: "group", "aria-label": "Your answer" },
 		asked?.node,
-		approves ? null : h("p", said(approval)),
-		h("div.buttons", approves ? approve(first) : null, deny, reason),
-		approves ? [h("p.meaning", meaning(first)), more] : null,
+		approves ? needed(approval) : h("p", said(approval)),
+		h("div.buttons", approves ? approve(first) : null, deny, more, reason),
+		approves && h("p.meaning", meaning(first)),
 	);
 	setTimeout(() => bar.querySelectorAll("button").forEach((node) => (node.disabled = false)), wait);
 	return bar;

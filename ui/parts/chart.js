@@ -1,25 +1,16 @@
 // Small charts as SVG on an axis of time: bars over each other, and lines that leave gaps where there is nothing.
-import { h } from "../dom.js";
+import { h, svg } from "../dom.js";
 import { clock, day } from "../format.js";
 
-const NS = "http://www.w3.org/2000/svg";
 const WIDE = 600;
 const TALL = 120;
 const TICKS = 5;
 const DAY = 86_400;
 
-function make(name, attributes, ...children) {
-	const node = document.createElementNS(NS, name);
-	for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-	node.append(...children);
-	return node;
-}
+const sheet = (label) => svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, preserveAspectRatio: "none", class: "chart", role: "img", "aria-label": label });
+const rule = (y) => svg("line", { x1: 0, x2: WIDE, y1: y, y2: y, class: "axis" });
+const column = (at, step, high, kind) => svg("rect", { x: at * step, width: step, y: TALL - high, height: high, class: kind });
 
-const sheet = (label) => make("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, preserveAspectRatio: "none", class: "chart", role: "img", "aria-label": label });
-const rule = (y) => make("line", { x1: 0, x2: WIDE, y1: y, y2: y, class: "axis" });
-const column = (at, step, high, kind) => make("rect", { x: at * step, width: step, y: TALL - high, height: high, class: kind });
-
-// What a time is called on the axis: a clock within a day, else the day.
 export const tick = (at, span) => (span > DAY ? day(at) : clock(at).slice(0, 5));
 
 const axis = (points, every) => {
@@ -27,10 +18,9 @@ const axis = (points, every) => {
 	return h("div.ticks", { "aria-hidden": "true" }, places.map(({ at }) => h("span", tick(at, every * points.length))));
 };
 
-// Below the pointer stands what a point says.
 const hits = (points, says) => points.map((point, at) => {
 	const node = column(at, WIDE / points.length, TALL, "hit");
-	node.append(make("title", {}, says(point)));
+	node.append(svg("title", {}, says(point)));
 	return node;
 });
 
@@ -42,9 +32,9 @@ export function bars(points, series, { label, every, says }) {
 	const drawn = series.flatMap(([value, kind]) =>
 		points.map((point, at) => (value(point) > 0 ? column(at + 0.1, step, (value(point) / high) * (TALL - 4), kind) : null)),
 	);
-	const svg = sheet(label);
-	svg.append(rule(0.5), rule(TALL - 0.5), ...drawn.filter(Boolean), ...(says ? hits(points, says) : []));
-	return [every ? [svg, axis(points, every)] : svg, high];
+	const drawing = sheet(label);
+	drawing.append(rule(0.5), rule(TALL - 0.5), ...drawn.filter(Boolean), ...(says ? hits(points, says) : []));
+	return [every ? [drawing, axis(points, every)] : drawing, high];
 }
 
 function path(points, value, high) {
@@ -61,7 +51,7 @@ function path(points, value, high) {
 
 export function lines(points, series, { label, every, says }) {
 	const high = Math.max(1e-6, ...points.flatMap((point) => series.map(([value]) => value(point) ?? 0)));
-	const svg = sheet(label);
-	svg.append(rule(0.5), rule(TALL - 0.5), ...series.map(([value, kind]) => make("path", { d: path(points, value, high), class: kind })), ...hits(points, says));
-	return [[svg, axis(points, every)], high];
+	const drawing = sheet(label);
+	drawing.append(rule(0.5), rule(TALL - 0.5), ...series.map(([value, kind]) => svg("path", { d: path(points, value, high), class: kind })), ...hits(points, says));
+	return [[drawing, axis(points, every)], high];
 }

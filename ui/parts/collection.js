@@ -5,7 +5,7 @@ import { empty, fault, h, loading, show } from "../dom.js";
 import { many } from "../format.js";
 import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
-import { every, isWide, movement, panes, together } from "../layout.js";
+import { every, isWide, movement, newest, panes, together } from "../layout.js";
 import { List, listOrEmpty } from "./list.js";
 
 const FIELDS = "input, textarea, select";
@@ -18,7 +18,7 @@ export class Collection {
 	constructor(main, given) {
 		const { load, thing, things = `${thing}s`, hint, bar = [], params, again, ...rest } = given;
 		Object.assign(this, { kept: {} }, rest, { main, thing, load_: load, needle: params?.get("text") ?? "" });
-		Object.assign(this, { all: [], round: 0, turns: 0, shown: "", drawn: "", byHand: "" });
+		Object.assign(this, { all: [], loading: newest(), telling: newest(), shown: "", drawn: "", byHand: "" });
 		this.nothing = h("div", loading());
 		this.list = new List({
 			row: (one) => (one.group ? groupRow(one) : this.row(one)),
@@ -49,20 +49,15 @@ export class Collection {
 		history.replaceState(null, "", `#/${page}${place}${query({ text: this.needle.trim(), ...this.kept })}`);
 	}
 
-	// Only the answer to the last request counts.
-	async load() {
-		const mine = (this.round += 1);
-		try {
-			const found = await this.load_();
-			if (mine !== this.round) return;
+	load() {
+		const draw = (found) => {
 			this.all = found;
 			this.draw();
-		} catch (error) {
-			if (mine !== this.round) return;
-			this.all = [];
-			this.draw();
+		};
+		return this.loading(this.load_, draw, (error) => {
+			draw([]);
 			show(this.nothing, fault(error, () => this.load()));
-		}
+		});
 	}
 
 	found() {
@@ -134,23 +129,16 @@ export class Collection {
 		this.fill(one);
 	}
 
-	// What was asked for last is shown.
-	async fill(one) {
-		const mine = (this.turns += 1);
+	fill(one) {
 		this.drawn = JSON.stringify(one);
-		try {
-			const told = await this.told(one);
-			if (mine === this.turns) this.view.fill(told);
-		} catch (error) {
-			if (mine === this.turns) this.view.fill(fault(error, () => this.fill(one)));
-		}
+		return this.telling(async () => this.told(one), this.view.fill, (error) => this.view.fill(fault(error, () => this.fill(one))));
 	}
 
 	// Something else than one of the things, such as a form for a new one; it stays until a thing is chosen.
 	instead(...children) {
 		Object.assign(this, { busy: true, shown: "", byHand: "" });
-		this.turns += 1;
 		this.list.select(null);
+		this.telling(() => {}, () => {});
 		this.view.open(...children);
 	}
 }

@@ -4,7 +4,6 @@ import { input, listed } from "./form.js";
 
 const MODES = ["full", "proxy", "gateway"];
 
-// The fields, and what they say as part of an answer; null for every other question.
 export function consent(approval) {
 	if (!approval.wants_number) return null;
 	const asked = approval.arguments;

@@ -4,16 +4,9 @@ import { button, fault, h, show } from "../dom.js";
 import { may } from "../me.js";
 
 const WORKER = "/sw.js";
+const PATIENCE = 10_000; // milliseconds
 // The one script address that this page ever makes; the content policy allows no other maker.
 const policy = globalThis.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
-const bytes = (text) =>
-	Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
-const text = (buffer) =>
-	btoa(String.fromCharCode(...new Uint8Array(buffer)))
-		.replaceAll("+", "-")
-		.replaceAll("/", "_")
-		.replaceAll("=", "");
-
 export const register = () => navigator.serviceWorker.register(policy ? policy.createScriptURL(WORKER) : WORKER);
 
 function name() {
@@ -27,13 +20,10 @@ async function subscribe(key) {
 		throw new Error("This browser does not let the page show messages. Allow notifications for it, then try again.");
 	await register();
 	const { pushManager } = await navigator.serviceWorker.ready;
-	const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) });
-	return post("/api/devices", {
-		name: name(),
-		address: made.endpoint,
-		p256dh: text(made.getKey("p256dh")),
-		auth: text(made.getKey("auth")),
-	});
+	const late = new Promise((_, fail) => setTimeout(() => fail(new Error("The push service of this browser did not answer. Is this device online?")), PATIENCE));
+	const made = await Promise.race([pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }), late]);
+	const { endpoint: address, keys } = made.toJSON();
+	return post("/api/devices", { name: name(), address, ...keys });
 }
 
 async function unsubscribe(id) {
@@ -56,7 +46,6 @@ const offer = (key, act) =>
 		? button("Tell me on this device", () => act(() => subscribe(key)), { kind: "strong" })
 		: h("p.soft", "This browser takes no push messages here: it wants https with a certificate that it trusts.");
 
-// The section for the page on which people connect things.
 export function devices() {
 	const place = h("section.devices");
 	const act = async (work) => {

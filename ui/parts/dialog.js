@@ -18,7 +18,6 @@ export const notNow = (label = "Not now") => h("button", { value: "", formNoVali
 
 export const framed = (title, ...content) => h("dialog", { "aria-label": title }, h("h2", title), ...content);
 
-// One that stays until something in it closes it.
 export function opened(title, ...content) {
 	const dialog = framed(title, ...content);
 	ask(dialog);

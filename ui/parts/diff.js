@@ -1,4 +1,4 @@
-// A unified difference as lines: what is new stands out, what goes is struck through.
+// A unified difference as lines: what is new stands out, what goes recedes.
 import { button, h } from "../dom.js";
 import { count } from "../format.js";
 

@@ -17,7 +17,6 @@ const HELD = "It decides what runs on the gateway's machine or what it tells oth
 
 const path = ({ kind, key }) => `/api/entries/${segment(kind)}/${segment(key)}`;
 
-// Shows what a change makes of the file, and writes it once somebody wants that.
 async function look(place, one, change, done) {
 	const shown = await post(path(one), change);
 	const write = async () => {
@@ -34,7 +33,7 @@ async function look(place, one, change, done) {
 		place,
 		h("p", h("code", shown.file)),
 		diff(shown.diff),
-		shown.needs_trust ? h("p.soft", me.passphrase ? "Your passphrase is asked for." : "It takes effect after a yes on the gateway's terminal.") : null,
+		shown.needs_trust && h("p.soft", me.passphrase ? "Your passphrase is asked for." : "It takes effect after a yes on the gateway's terminal."),
 		h("div.buttons", button("Write it", write, { kind: "strong" }), button("Not now", done)),
 	);
 }

@@ -2,7 +2,12 @@
 import { h } from "../dom.js";
 
 export function input(label, props = {}) {
-	const node = h("input", { type: "text", autocomplete: "off", ...props });
+	return field(label, h("input", { type: "text", autocomplete: "off", ...props }));
+}
+
+export const jsonArea = (value) => field("Arguments", h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value }));
+
+function field(label, node) {
 	const wrong = h("span.wrong", { role: "alert" });
 	const say = (text) => {
 		wrong.textContent = text;
@@ -22,5 +27,4 @@ export const saidAt = (field, work) => async () => {
 	}
 };
 
-// Names with commas between them.
 export const listed = (text) => text.split(",").map((word) => word.trim()).filter(Boolean);

@@ -1,5 +1,6 @@
 // Icons drawn for this page: strokes on a grid of sixteen, in the colour of the words beside them.
-const NS = "http://www.w3.org/2000/svg";
+import { svg } from "../dom.js";
+
 const DRAWN = {
 	good: "M3 8.5 6.5 12 13 4.5",
 	fail: "M4 4l8 8M12 4l-8 8",
@@ -13,13 +14,4 @@ const DRAWN = {
 
 export const ICONS = Object.keys(DRAWN);
 
-export function icon(name) {
-	const svg = document.createElementNS(NS, "svg");
-	svg.setAttribute("viewBox", "0 0 16 16");
-	svg.setAttribute("class", "icon");
-	svg.setAttribute("aria-hidden", "true");
-	const path = document.createElementNS(NS, "path");
-	path.setAttribute("d", DRAWN[name]);
-	svg.append(path);
-	return svg;
-}
+export const icon = (name) => svg("svg", { viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true" }, svg("path", { d: DRAWN[name] }));

@@ -146,7 +146,6 @@ export class List {
 	}
 }
 
-// A scroll area that holds a list, or words where there is nothing to list.
 export function listOrEmpty(list, items, nothing) {
 	list.node.hidden = !items.length;
 	nothing.hidden = Boolean(items.length);

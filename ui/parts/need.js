@@ -7,24 +7,10 @@ import { isBroken } from "../inbox.js";
 import { because } from "../layout.js";
 import { may, mayOf } from "../me.js";
 import { isDangerous, risks, titleOf } from "../words.js";
-import { give } from "./answering.js";
+import { SETTLE, give } from "./answering.js";
 import { icon } from "./icon.js";
 import { timeLeft } from "./question.js";
 import { valuesOf } from "./rows.js";
-
-const SETTLE = 350; // milliseconds before a question that just appeared can be answered
-const KINDS = {
-	credential: "Wrong credential",
-	program: "Program does not run",
-	address: "Nobody answers there",
-	sign_in: "Sign-in needed",
-	definition: "Definition changed",
-	reload: "Configuration not used",
-	store: "Store cannot be written",
-	channel: "Channel does not work",
-	warning: "Warning",
-	source: "Does not work",
-};
 
 const GO = { credential: "Replace it", sign_in: "Sign in", definition: "Compare" };
 
@@ -39,8 +25,8 @@ export function questionNeed(approval, answered) {
 	};
 	const direct = mayOf(approval, "approve") && whole(approval) && !approval.wants_number;
 	const buttons = [
-		direct ? button("Approve once", act("approve"), { kind: "strong", disabled: true }) : null,
-		mayOf(approval, "deny") ? button("Deny", act("deny"), { disabled: true }) : null,
+		direct && button("Approve once", act("approve"), { kind: "strong", disabled: true }),
+		mayOf(approval, "deny") && button("Deny", act("deny"), { disabled: true }),
 	].filter(Boolean);
 	setTimeout(() => buttons.forEach((node) => (node.disabled = false)), SETTLE);
 	return h(
@@ -71,10 +57,9 @@ export function troubleNeed(need, again) {
 	const broken = isBroken(need);
 	return h(
 		`div.need.${broken ? "fail" : "know"}`,
-		h("strong", icon(broken ? "fail" : "risk"), " ", need.problem),
-		h("div", h("span.chip", KINDS[need.kind] ?? KINDS.source), need.since ? h("span.soft", ` for ${span(now() - need.since)}`) : null),
+		h("strong", icon(broken ? "fail" : "risk"), " ", need.problem, need.since && h("span.tally", ` for ${span(now() - need.since)}`)),
 		h("div", because(need.reason)),
-		need.fix ? h("p.fix", need.fix) : null,
+		need.fix && h("p.fix", need.fix),
 		h("div.buttons", mend, h(mend ? "a" : "a.button", { href: `#/${need.page}` }, GO[need.kind] ?? "Details")),
 	);
 }

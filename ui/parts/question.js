@@ -45,7 +45,7 @@ function why({ rule, where, reason, near }) {
 	const own = rule && reason && !reason.endsWith(rule) ? ` It says: ${reason}.` : "";
 	return [
 		rule ? h("p", "The rule ", h("code", rule), at(where), ` wants a person to decide.${own}`) : h("p", "No rule fits this call, so a person decides."),
-		near ? h("p.soft", `Almost: ${near}.`) : null,
+		near && h("p.soft", `Almost: ${near}.`),
 	];
 }
 
@@ -61,7 +61,7 @@ function facts(approval) {
 			: null,
 		field("asked", since(approval.asked_at)),
 		approval.state === "pending" ? null : answered(approval),
-		approval.answer_reason ? field("reason given", approval.answer_reason) : null,
+		approval.answer_reason && field("reason given", approval.answer_reason),
 		field("call", h("a", { href: `#/calls/${approval.call}` }, h("code", approval.call))),
 	);
 }
@@ -73,7 +73,6 @@ function ownLink(approval) {
 	return h("p", h("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, "Open the sign-in page"));
 }
 
-// What the tool says of itself, and what it does to the world.
 function tool(approval) {
 	const traits = approval.traits.filter((name) => name !== "trusted").map((name) => name.replaceAll("_", " "));
 	const said = approval.description || "The tool has no description.";

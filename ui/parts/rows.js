@@ -7,7 +7,6 @@ import { List } from "./list.js";
 
 const took = ({ state, seconds }) => (state === "refused" || seconds === null ? "" : span(seconds));
 
-// What stands in the brackets of a signature.
 export const valuesOf = ({ tool }, signature) =>
 	signature.startsWith(`${tool}(`) && signature.endsWith(")") ? signature.slice(tool.length + 1, -1) : signature;
 
@@ -33,7 +32,6 @@ export function wideCallRow(call) {
 	);
 }
 
-// A list of calls from which a press leads to the call's own story.
 export function callList(label) {
 	const onSelect = (call, byHand) => byHand && (location.hash = `#/calls/${call.call}`);
 	return new List({ row: callRow, key: (call) => call.call, label, onSelect });

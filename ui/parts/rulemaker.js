@@ -9,7 +9,6 @@ import { opened } from "./dialog.js";
 const ACTIONS = [["allow", "allow"], ["ask", "ask a person"], ["deny", "deny"]];
 const SCOPES = [["exact", "exactly this call"], ["tool", "every call of this tool"]];
 
-// What a rule makes of the file, and the button that writes it.
 export async function showRule(place, wanted, done, ...more) {
 	const { file, diff: text, digest } = await post("/api/policy/rules", wanted);
 	const write = async () => {

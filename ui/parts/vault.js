@@ -20,7 +20,6 @@ export async function forgetSecret({ name, used_by: by }) {
 	say(`Removed ${name}`);
 }
 
-// A dialog for the value of a secret, and for its name where it has none yet.
 export function typeSecret(name, again) {
 	const title = input("Name", { placeholder: "such as github-token" });
 	const value = input("Value", { type: "password" });

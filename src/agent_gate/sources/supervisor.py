@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from agent_gate.config.settings import Settings
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
@@ -44,6 +45,13 @@ class Keepers(dict[str, Keeper]):
 
     def __missing__(self, key: str) -> Keeper:
         raise DependencyUnavailable(f"The source {key} is not configured any more. Nothing was sent")
+
+
+def note_place(kept: Any, found: Any) -> None:
+    """Tell an entry that only moved where it stands now: what goes wrong with it later names that line. Where it stands is
+    no part of what is compared, so that nothing else can change here."""
+    if kept is not found and hasattr(kept, "where") and hasattr(found, "where"):
+        object.__setattr__(kept, "where", found.where)
 
 
 class Supervisor:
@@ -357,6 +365,8 @@ class Supervisor:
         """Keep the sources whose settings did not change, start the new ones, stop those that are gone."""
         wanted = {plan.source.key: plan for plan in plans}
         same = self._same(wanted)
+        for key in same & wanted.keys():
+            note_place(self.keepers[key].plan.settings, wanted[key].settings)
         await self._drop([key for key in self.keepers if key not in same])
         fresh = [key for key in wanted if key not in same]
         self._show([wanted[key] for key in fresh])

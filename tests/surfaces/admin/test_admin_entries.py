@@ -240,8 +240,56 @@ def test_a_credential_goes_nowhere_else_under_another_clients_word_for_an_addres
     assert file.read_text() == CLIENT_FILE
 
 
-def test_a_file_that_says_servers_in_words_of_its_own_is_changed_where_it_is_written(beside):
-    _gateway, person, file = beside
-    file.write_text('{"context_servers": {"notes": {"url": "http://127.0.0.1:9/mcp"}}}')
+def test_what_goes_wrong_with_a_source_names_the_line_on_which_its_entry_stands_now(gate):
+    gateway, _person, config = gate
+
+    def reason():
+        [one] = [one for one in gateway.admin.get("/api/sources") if one["key"] == "clock"]
+        return one["reason"]
+
+    config.write_text(config.read_text() + "  clock: {command: /nonexistent/clock}\n")
+    gateway.admin.request("POST", "/api/reload", {})
+    line = len(config.read_text().splitlines())
+    eventually(lambda: f"config.yaml:{line}:" in reason(), "the line of a program that is not there")
+    config.write_text("# one more line\n" + config.read_text())
+    gateway.admin.request("POST", "/api/reload", {})
+    gateway.admin.request("POST", "/api/sources/clock/connect", {})
+    eventually(lambda: f"config.yaml:{line + 1}:" in reason(), "the line on which it stands now")
+
+
+FOREIGN = {
+    "mcp.json": '{"context_servers": {"notes": {"command": {"path": "/bin/notes", "args": ["--all"]}}}}',
+    "opencode.jsonc": '{"mcp": {"notes": {"type": "local", "command": ["/bin/notes", "--all"]}}} // mine',
+    "config.toml": '[mcp_servers.notes]\ncommand = "/bin/notes"\nargs = ["--all"]\n',
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_an_entry_in_another_programs_words_is_shown_and_changed_where_it_is_written(gate, name):
+    gateway, person, config = gate
+    file = config.with_name(name)
+    file.write_text(FOREIGN[name])
+    config.write_text(config.read_text().partition("# what we connect to")[0] + f"servers: {name}\n")
+    [one] = [entry for entry in person.get("/api/entries") if entry["key"] == "notes"]
+    assert (one["file"], one["fixed"]) == (name, True)
+    assert (one["entry"]["command"], one["entry"]["args"]) == ("/bin/notes", ["--all"])
     said = person.send("POST", "/api/entries/servers/notes", {"set": {"timeout": 30}})
     assert (said.status, "another program's file" in said.json["error"]["message"]) == (400, True)
+    assert change(person, "wiki", set={"url": "http://127.0.0.1:9/wiki"})["applied"]
+    assert "wiki" in states(gateway)
+    assert file.read_text() == FOREIGN[name]
+
+
+def test_an_entry_of_vs_codes_file_is_changed_there(gate):
+    _gateway, person, config = gate
+    file = config.with_name("mcp.json")
+    text = '{\n  "inputs": [],\n  "servers": {\n    "notes": {"type": "http", "url": "http://127.0.0.1:9/mcp"} // mine\n  }\n}\n'
+    file.write_text(text)
+    config.write_text(config.read_text().partition("# what we connect to")[0] + "servers: mcp.json\n")
+    [one] = [entry for entry in person.get("/api/entries") if entry["key"] == "notes"]
+    assert (one["kind"], one["fixed"]) == ("servers", False)
+    assert change(person, "notes", set={"enabled": False})["applied"]
+    assert '"enabled": false' in file.read_text()
+    assert "// mine" in file.read_text()
+    assert change(person, "notes", unset=["enabled"])["applied"]
+    assert file.read_text() == text

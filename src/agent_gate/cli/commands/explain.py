@@ -16,9 +16,9 @@ from agent_gate.config.load import Loaded
 from agent_gate.config.settings import MADE_AGENT, AgentSettings
 from agent_gate.core.call import Caller
 from agent_gate.errors import Unreachable
-from agent_gate.policy import Subject
-from agent_gate.surfaces.admin import shown
-from agent_gate.surfaces.admin.routes.policy import meant, unknown
+from agent_gate.surfaces.admin.routes.policy import explained, meant, unknown
+
+UNSAID = "what it acts on is known only while an agent uses it; to try something, add {}"
 
 
 def offline(
@@ -31,13 +31,7 @@ def offline(
     if tool is None:
         raise unknown(tool_name, catalog, "Without a running gateway only tools declared in YAML are known")
     check_sees(caller, tool)
-    arguments = {**tool.defaults, **parse_arguments(pairs, tool.input_schema)}
-    tool.validate(arguments)
-    signature = tool.sign(arguments)
-    decision = policy.explain(
-        Subject(tool, arguments, signature, caller.name, None, caller.person, caller.groups)
-    )
-    return {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)}
+    return explained(policy, tool, parse_arguments(pairs, tool.input_schema), caller)
 
 
 def agent_of(loaded: Loaded, name: str | None) -> Caller:
@@ -67,6 +61,8 @@ def explanation(found: dict[str, Any]) -> str:
     ]
     if found["rule"] and not found["reason"].endswith(found["rule"]):
         lines.append(f"  which says: {visible(found['reason'])}")
+    if found["unsaid"]:
+        lines.append(f"  {UNSAID.format(' '.join(f'{name}=…' for name in found['unsaid']))}")
     if found["considered"]:
         lines.append("  considered, in this order:")
     for rule in found["considered"]:

@@ -38,6 +38,15 @@ def read_client_file(
     return read_servers(filled, name, reading, lenient=True, strict_supply_chain=strict_supply_chain)
 
 
+def servers_of(path: Path) -> dict[str, Any]:
+    """The servers of a client's file as our own would have them, their variables as they stand."""
+    name, block = server_block(read_any(path))
+    if block is None:
+        return {}
+    told = {key: translated(node, FORMS[name]) for key, node in entries(block, name).items()}
+    return {key: node.plain() for key, node in told.items() if node is not None}
+
+
 def read_any(path: Path) -> Node:
     """A file by the format that its name says."""
     readers = {".toml": read_toml, ".yaml": read_yaml, ".yml": read_yaml}

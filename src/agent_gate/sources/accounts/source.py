@@ -112,7 +112,7 @@ class ConnectionsSource(BuiltinSource):
     """Answers the tools through `SignIns`. `approver` says who approved a call."""
 
     key = namespace = KEY
-    title = "Connections"
+    title = "Accounts"
 
     def __init__(self, sign_ins: SignIns, calls: AccountCalls, approver: Approver) -> None:
         self._sign_ins, self._calls, self._approver = sign_ins, calls, approver

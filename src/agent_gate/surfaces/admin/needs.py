@@ -12,9 +12,12 @@ from agent_gate.surfaces.admin.admin import Admin
 Need = dict[str, Any]
 TROUBLED = {
     "failed": "cannot be reached",
-    "degraded": "does not feel well",
+    "degraded": "has trouble",
     "needs_auth": "needs a sign-in",
 }
+NOT_RUNNING = "does not run"
+TERMINAL_ADVICE = "`agent-gate auth"
+"""In the reason of a source that nobody has connected yet: what to type, where the page has a button."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ CAUSES = (
     Cause(
         "credential",
         re.compile(r"credential|\b401\b|\b403\b|unauthori[sz]ed|forbidden|api key", re.IGNORECASE),
-        "Give it a credential that is taken: set the secret that its entry names, or sign in under Connections. "
+        "Give it a credential that is taken: set the secret that its entry names, or sign in under Accounts. "
         "Then try again.",
     ),
     Cause(
@@ -51,7 +54,7 @@ CAUSES = (
     ),
 )
 OTHER = "Its reason says what is wrong. It is tried again by itself."
-SIGN_IN = "Sign in under Connections."
+SIGN_IN = "Its calls are refused until somebody signs in."
 RELOAD = "Correct the line that is named. The configuration before it counts until then."
 CHANGED = "Compare the definitions, and accept the new one only if you meant it."
 WARNING = "Nothing is broken. Correct the file when you have time."
@@ -85,6 +88,11 @@ def need(
 def part(key: str) -> str:
     """A source's key as one part of a path."""
     return quote(key, safe="")
+
+
+def fix_of(state: SourceState) -> str:
+    """What mends a source that is not well; empty for one that is, or that waits for a person to sign in."""
+    return cause(state.reason)[1] if state.status in ("failed", "degraded") else ""
 
 
 def cause(reason: str) -> tuple[str, str]:
@@ -158,21 +166,21 @@ def source_need(status: str, group: Sequence[SourceState], secrets: Sequence[str
     if status == "needs_auth" and secrets:
         return secret_need(first, secrets)
     names = ", ".join(state.title or state.key for state in group)
+    kind, fix = cause(first.reason)
+    trouble = NOT_RUNNING if (status, kind) == ("failed", "program") else TROUBLED[status]
     said = (
-        TROUBLED[status]
+        trouble
         if len(group) == 1
-        else TROUBLED[status].replace("needs", "need").replace("does", "do")
+        else trouble.replace("needs", "need").replace("does", "do").replace("has", "have")
     )
     keys, since = (
         [state.key for state in group],
         min(state.broken_since or state.since for state in group) or None,
     )
     if status == "needs_auth":
-        page = f"connections/{part(first.key)}"
-        return need(
-            f"{names} {said}", first.reason, page, kind="sign_in", fix=SIGN_IN, since=since, sources=keys
-        )
-    kind, fix = cause(first.reason)
+        page = f"accounts/{part(first.key)}"
+        reason = "" if TERMINAL_ADVICE in first.reason else first.reason
+        return need(f"{names} {said}", reason, page, kind="sign_in", fix=SIGN_IN, since=since, sources=keys)
     again = ("Try now", f"/api/sources/{part(first.key)}/connect") if len(group) == 1 else None
     return need(
         f"{names} {said}",

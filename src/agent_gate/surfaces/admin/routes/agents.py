@@ -57,6 +57,13 @@ def wanted(body: dict[str, Any]) -> dict[str, Any]:
     return {"mode": mode, "namespaces": namespaces, **limits(body)}
 
 
+def code_rows(url: str) -> list[str]:
+    """The link as a code that a phone's camera reads: its rows, with 1 for a dark place."""
+    import segno  # it takes longer to import than to draw, for the few who see it
+
+    return ["".join("1" if dark else "0" for dark in row) for row in segno.make(url, error="l").matrix]
+
+
 class Agents:
     """The routes of agents, operators, links and clients."""
 
@@ -197,8 +204,9 @@ class Agents:
         reply = {"person": person, "seconds": link.lasts}
         if is_loopback(urlsplit(base).hostname or ""):
             reply["advice"] = ONLY_HERE
-        secret = await self._admin.who.logins.offer(link)
-        return json_response(201, reply | {"url": f"{base}/login#{secret}"})
+        url = f"{base}/login#{await self._admin.who.logins.offer(link)}"
+        code = {} if "advice" in reply else {"code": code_rows(url)}
+        return json_response(201, reply | code | {"url": url})
 
     def _new_link(self, ask: OperatorRequest, person: str) -> LoginLink:
         """A link by which somebody whom a provider let in gets no further than by its word."""

@@ -5,7 +5,7 @@ yes on the terminal, or needs the passphrase.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from agent_gate.config.files import jsonentry, yamledit, yamlentry
 from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.yamlfile import read_text
+from agent_gate.config.servers.clientfile import servers_of
 from agent_gate.config.servers.section import YAML_SUFFIXES
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized, ViewFailed
 from agent_gate.net.http import HttpAnswer, json_response
@@ -31,7 +32,9 @@ from agent_gate.surfaces.admin.trust import is_off, needs_trust, secrets_in
 
 log = logging.getLogger("agent_gate.admin")
 KINDS = ("servers", "mcpServers", "services")
-CLIENT_KINDS = ("mcpServers",)
+CLIENT_KINDS = ("mcpServers", "servers")
+"""The blocks of clients' files that say a server in our words: those of Claude and its like, and of VS Code."""
+JSON_SUFFIXES = (".json", ".jsonc")
 SHOWN = (
     "url",
     "command",
@@ -61,7 +64,7 @@ JSON = Editor(jsonentry.current, jsonentry.put_entry, jsonentry.drop_entry)
 
 def editor_of(path: Path) -> Editor | None:
     """None for a file in which entries can only be read."""
-    return YAML if path.suffix in YAML_SUFFIXES else JSON if path.suffix == ".json" else None
+    return YAML if path.suffix in YAML_SUFFIXES else JSON if path.suffix in JSON_SUFFIXES else None
 
 
 class EntryPlace(NamedTuple):
@@ -95,9 +98,12 @@ def digest(edit: Edit) -> str:
 
 
 def blocks(path: Path, plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The kinds of entries that a file holds itself; those of a client's file only where it says them in our words."""
-    kinds = KINDS if path.suffix in YAML_SUFFIXES else CLIENT_KINDS
-    return {kind: plain[kind] for kind in kinds if isinstance(plain.get(kind), dict)}
+    """The kinds of entries that a file holds itself; of a client's file the one that counts, if it is in our words."""
+    own = path.suffix in YAML_SUFFIXES
+    found = {
+        kind: plain[kind] for kind in (KINDS if own else CLIENT_KINDS) if isinstance(plain.get(kind), dict)
+    }
+    return found if own else dict([*found.items()][:1])
 
 
 def servers_file_of(main: Path, plain: Mapping[str, Any]) -> Path | None:
@@ -163,7 +169,8 @@ class EntryRoutes:
         return path
 
     def _place(self, kind: str, key: str) -> EntryPlace:
-        """Where an entry stands, or where a new one goes: into the file that `servers:` names, if it names one."""
+        """Where an entry stands, or where a new one goes: into the file that `servers:` names, if it names one of ours
+        or of our words; else beside it, under `mcpServers:`."""
         main = self._file()
         _, plain = YAML.current(main)
         other = servers_file_of(main, plain)
@@ -172,34 +179,40 @@ class EntryRoutes:
         editor = editor_of(other)
         if editor is YAML:
             return EntryPlace(other, kind, key, YAML)
-        if editor is None or not blocks(other, editor.current(other)[1]):
-            raise InvalidArgs(
-                f"{other} is another program's file. Change it there; it is read again by itself"
-            )
-        return EntryPlace(other, CLIENT_KINDS[0], key, editor)
+        own = blocks(other, editor.current(other)[1]) if editor is not None else {}
+        if editor is not None and own:
+            return EntryPlace(other, next(iter(own)), key, editor)
+        if key not in servers_of(other):
+            return EntryPlace(main, "mcpServers", key, YAML)
+        raise InvalidArgs(f"{other} is another program's file. Change it there; it is read again by itself")
 
     async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         main = self._file()
-        plains = {main: YAML.current(main)[1]}
-        other = servers_file_of(main, plains[main])
-        editor = editor_of(other) if other is not None else None
-        if other is not None and editor is not None:
-            plains[other] = editor.current(other)[1]
-        found = [
-            {
-                "kind": kind,
-                "key": key,
-                "file": str(path),
-                "entry": self._masked(entry),
-                "off": is_off(entry),
-                "secrets": sorted(secrets_in(entry)),
-            }
-            for path, plain in plains.items()
-            for kind, block in blocks(path, plain).items()
-            for key, entry in block.items()
-            if isinstance(entry, dict)
-        ]
+        _, plain = YAML.current(main)
+        other = servers_file_of(main, plain)
+        found = [*self._entries(main, blocks(main, plain))]
+        if other is not None:
+            editor = editor_of(other)
+            own = blocks(other, editor.current(other)[1]) if editor is not None else {}
+            found += self._entries(other, own or {"servers": servers_of(other)}, fixed=not own)
         return json_response(200, found)
+
+    def _entries(
+        self, file: Path, kinds: Mapping[str, Mapping[str, Any]], *, fixed: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Those of a file; what stands there in words that are not ours is `fixed`: it is changed by its own program."""
+        for kind, block in kinds.items():
+            for key, entry in block.items():
+                if isinstance(entry, dict):
+                    yield {
+                        "kind": kind,
+                        "key": key,
+                        "file": str(file),
+                        "entry": self._masked(entry),
+                        "off": is_off(entry),
+                        "secrets": sorted(secrets_in(entry)),
+                        "fixed": fixed,
+                    }
 
     def _masked(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """What is no secret of an entry; of the others only that they are there."""

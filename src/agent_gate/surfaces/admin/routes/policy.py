@@ -1,7 +1,7 @@
 """The rules as an operator reads them: the file, each rule with what is wrong with it, and why a call is decided so."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,12 @@ from typing import Any
 from agent_gate.access.view import check_sees
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Catalog
+from agent_gate.core.facts import PREFIX, beside, signed_facts
+from agent_gate.core.signature import placeholders
+from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import HttpAnswer, json_response
-from agent_gate.policy import Subject
+from agent_gate.policy import Policy, Subject
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.rule import Rule
 from agent_gate.surfaces.admin import shown
@@ -54,6 +57,21 @@ def unknown(name: str, catalog: Catalog, advice: str = "") -> ToolNotFound:
     return ToolNotFound("\n".join(filter(None, [f"Unknown tool: {name[:120]}", said])))
 
 
+def explained(policy: Policy, tool: Tool, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    """Check the arguments as a call would be checked, then show every rule on the way. What only the source knows of a
+    call may be given as `facts.NAME`; what is not given is named in the signature, and fits no rule about its value."""
+    facts = {name.removeprefix(PREFIX): str(arguments[name]) for name in arguments if name.startswith(PREFIX)}
+    given = {name: value for name, value in arguments.items() if not name.startswith(PREFIX)}
+    filled = {**tool.defaults, **given}
+    tool.validate(filled)
+    named = [name for name in placeholders(tool.definition.template or "") if name.startswith(PREFIX)]
+    unsaid = [name for name in named if name.removeprefix(PREFIX) not in facts]
+    signature = tool.sign({**beside(filled, signed_facts(facts)), **{name: f"<{name}>" for name in unsaid}})
+    subject = Subject(tool, filled, signature, caller.name, facts or None, caller.person, caller.groups)
+    told = shown.decision(policy.explain(subject))
+    return {"tool": tool.wire, "signature": signature, "caller": caller.name, "unsaid": unsaid, **told}
+
+
 class PolicyRoutes:
     """The routes of the rules."""
 
@@ -94,7 +112,6 @@ class PolicyRoutes:
         return shown.rule(rule) | {"line": line_of(rule.where), "faults": faults.get(rule.where, [])}
 
     async def _explain(self, ask: OperatorRequest) -> HttpAnswer:
-        """Check the arguments as a call would be checked, then show every rule on the way."""
         body = ask.body()
         name, arguments = str(body.get("tool", "")), body.get("arguments", {})
         caller = meant(self._admin.who.callers(), body.get("caller"))
@@ -104,12 +121,4 @@ class PolicyRoutes:
         if not isinstance(arguments, dict):
             raise InvalidArgs("arguments must be an object")
         check_sees(caller, tool)
-        filled = {**tool.defaults, **arguments}
-        tool.validate(filled)
-        signature = tool.sign(filled)
-        subject = Subject(tool, filled, signature, caller.name, None, caller.person, caller.groups)
-        decision = self._admin.setup.policy().explain(subject)
-        return json_response(
-            200,
-            {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)},
-        )
+        return json_response(200, explained(self._admin.setup.policy(), tool, arguments, caller))

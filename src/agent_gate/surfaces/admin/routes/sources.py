@@ -7,6 +7,7 @@ import msgspec
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.needs import fix_of
 from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
 
 
@@ -49,7 +50,9 @@ class SourceRoutes:
         ]
 
     async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, [asdict(state) for state in self._sources.states()])
+        return json_response(
+            200, [asdict(state) | {"fix": fix_of(state)} for state in self._sources.states()]
+        )
 
     async def _show_failures(self, ask: OperatorRequest) -> HttpAnswer:
         """Whose calls failed in the last hour and of which tools; how many failed in each of the last 24 hours."""

@@ -1,8 +1,8 @@
-// Connections: which accounts the gateway has with servers and services, and the one way to give it another.
+// Accounts: which ones the gateway has with servers and services, and the one way to give it another.
 import { get, post, segment } from "../api.js";
 import { button, empty, h, say, show } from "../dom.js";
 import { ago, many, moment, since } from "../format.js";
-import { because, field, twoLines } from "../layout.js";
+import { because, field, reasonOf, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { sure } from "../parts/dialog.js";
@@ -32,49 +32,47 @@ const row = (one) =>
 	twoLines(
 		titled(one),
 		stateOf(standing(one)),
-		one.account || one.reason.split("\n", 1)[0] || many(one.tools, "tool"),
+		one.account || reasonOf(one).split("\n", 1)[0] || many(one.tools, "tool"),
 		one.renewed_at ? `refreshed ${ago(one.renewed_at)}` : "",
 	);
 
 const facts = (one) =>
 	h(
 		"dl.facts",
-		one.account ? field("account", one.account) : null,
+		one.account && field("account", one.account),
 		one.scopes.length ? field("may", one.scopes.join(", ")) : null,
-		one.since ? field("since", `${moment(one.since)}, by ${one.by}`) : null,
-		one.expires_at ? field("token ends", moment(one.expires_at)) : null,
-		one.renewed_at ? field("last refresh", since(one.renewed_at)) : null,
+		one.since && field("since", `${moment(one.since)}, by ${one.by}`),
+		one.expires_at && field("token ends", moment(one.expires_at)),
+		one.renewed_at && field("last refresh", since(one.renewed_at)),
 		field("tools", many(one.tools, "tool"), " of ", h("a", { href: `#/sources/${segment(one.source)}` }, h("code", one.source))),
 	);
 
-// What a person has to know or do, in a sentence.
 function advice(one) {
 	if (one.unconfirmed) return ["Somebody signed in. Say whether that account is the right one in ", h("a", { href: "#/approvals" }, "Approvals"), "."];
 	if (one.needed) return one.how === "key" ? "Its calls are refused until it has a key." : "Its calls are refused until somebody signs in.";
 	return one.connected ? "Agents use this account; none of them sees its token." : "";
 }
 
-// One row of a source, or of one agent's own account there.
 const name = (one) => (one.agent ? `${one.source} ${one.agent}` : one.source);
 
 const none = () =>
 	empty(
 		"Nothing needs an account",
 		"Servers that want a sign-in appear here by themselves; docs/credentials.md says how others get a key.",
-		h("a", { href: "#/sources" }, "Sources"),
+		h("a.button", { href: "#/sources" }, "See the sources"),
 	);
 
-export function connections(main, [wanted], params) {
+export function accounts(main, [wanted], params) {
 	const page = new Collection(main, {
 		load: () => get("/api/connections"),
 		key: name,
 		row,
 		text: (one) => `${titled(one)} ${one.account} ${standing(one)}`,
 		told,
-		thing: "Connection",
+		thing: "Account",
 		again: 3000,
 		none,
-		hint: "Choose a source to see its account, to sign in, or to end the connection.",
+		hint: "Choose a source to see its account, to sign in, or to end it.",
 		wanted,
 		params,
 	});
@@ -84,13 +82,13 @@ export function connections(main, [wanted], params) {
 		const again = one.connected ? "Sign in again" : "Sign in";
 		const acts = [
 			one.how === "key" ? null : button(again, () => signIn(one, steps), { kind: one.connected ? "" : "strong" }),
-			one.connected ? button("End", () => end(one)) : null,
+			one.connected && button("End", () => end(one)),
 		];
 		return [
 			h("h2", titled(one), " ", stateOf(standing(one))),
 			h("p.soft", advice(one)),
-			one.reason ? because(one.reason) : null,
-			may("operate") ? [one.how === "key" ? entry(one, "Key", "key", "password") : null, h("div.buttons", acts), steps] : null,
+			because(reasonOf(one)),
+			may("operate") && [one.how === "key" ? entry(one, "Key", "key", "password") : null, h("div.buttons", acts), steps],
 			facts(one),
 		];
 	}
