@@ -17,6 +17,7 @@ from tests.conformance.node_packages import installed, node
 from tests.nursery import COMMAND
 from tests.processes import eventually
 from tests.ui import chromium
+from tests.ui.ui_house import one_demo
 
 from agent_gate.cli.commands.demo import SHOP_PORT
 from agent_gate.cli.operator import AdminClient
@@ -91,11 +92,12 @@ class Shopper:
 
 @pytest.fixture
 def taken():
-    """The shop's usual port, held by somebody else: by this, once another demo on the machine has let go of it."""
-    with socket.socket() as holder:
+    """The shop's usual port, held by somebody else: by this, or by a demo that runs on this machine anyway. The one of
+    another test has ended, whose port could become free in the meantime."""
+    with one_demo(), socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        eventually(lambda: can_bind(holder), seconds=60)
-        holder.listen()
+        if can_bind(holder):
+            holder.listen()
         yield
 
 

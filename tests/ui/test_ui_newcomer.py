@@ -8,6 +8,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND
 from tests.oauth.test_signing_in import traces, until
+from tests.ui.ui_house import one_demo
 
 from agent_gate.config.files.dotenv import read_dotenv
 
@@ -22,14 +23,14 @@ def demo(tmp_path_factory):
     said = tmp_path / "said.txt"
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     command = [COMMAND, "demo", "--folder", "home", "--port", "0", "--token-seconds", "2"]
-    with said.open("wb") as out:
+    with one_demo(), said.open("wb") as out:
         process = nursery.ForkedCommand(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
-    try:
-        until(lambda: "The operator's page" in said.read_text())
-        yield tmp_path, said
-    finally:
-        process.terminate()
-        process.wait(20)
+        try:
+            until(lambda: "The operator's page" in said.read_text())
+            yield tmp_path, said
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 class Newcomer:

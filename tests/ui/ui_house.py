@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from tests.gateway import Api, in_front_of
 from tests.processes import eventually
+from tests.servers import locked
+from tests.ui.chromium import CACHE
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}
@@ -53,9 +55,16 @@ def house(folder, more="", permissions=PERMISSIONS):
 
 def opened(tab, gateway, name="approvals"):
     """The page of that name, after a fresh login."""
-    page = tab.log_in(gateway.admin.request("POST", "/api/logins", {})["url"]).page
-    page.goto(f"{gateway.announced['admin']}/#/{name}")
-    return page
+    origin = tab.enter(gateway.admin.request("POST", "/api/logins", {})["url"])
+    tab.page.goto(f"{origin}/#/{name}")
+    return tab.page
+
+
+@contextmanager
+def one_demo():
+    """Only one test at a time runs a demo, which takes its usual ports where they are free."""
+    with locked(CACHE / "demo"):
+        yield
 
 
 def printed_link(gateway):
