@@ -140,7 +140,7 @@ class SocketAgent:
 class Load:
     """Some agents of each way, together `rate` calls a second while nothing holds them up."""
 
-    def __init__(self, cluster, rate=50, each=3, asking=0):
+    def __init__(self, cluster, rate, each=3, asking=0):
         self.made: list[Made] = []
         self._end = threading.Event()
         agents = [

@@ -30,12 +30,14 @@ rules: [{pattern: read, action: allow}, {pattern: look, action: allow}, {pattern
 """
 
 
-def until(condition, seconds=10.0):
-    """Wait until `condition` gives something, and give that back; fails when it does not in time."""
-    deadline = time.monotonic() + seconds
+def until(condition, seconds=30.0):
+    """Wait until `condition` gives something, and give that back; fails when it does not in time. What takes long is
+    looked at less often: a look takes away from what it waits for."""
+    began = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"not within {seconds} s"
+        time.sleep(min(0.2, max(0.01, waited / 20)))
     return found
 
 

@@ -86,14 +86,14 @@ def test_a_database_that_is_killed_under_load_loses_no_approval_and_doubles_none
         for gateway in (one, two):
             until(lambda gateway=gateway: gateway.request("GET", "/ready", token=None).status == 200, 20)
             assert gateway.admin.get("/api/audit/verify")["ok"]
-        until(lambda: one.admin.get("/api/approvals") == two.admin.get("/api/approvals") == [], 10)
+        until(lambda: one.admin.get("/api/approvals") == two.admin.get("/api/approvals") == [])
 
 
-def test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wakes(tmp_path, own_server):
-    with Api() as api, several(tmp_path, own_server.new_database(), api) as gateways:
+def test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wakes(tmp_path, database):
+    with Api() as api, several(tmp_path, database, api) as gateways:
         one, two = gateways.start("one"), gateways.start("two")
         call = one.call("write", {"n": 1}, wait=0).json["call"]
-        [question] = until(lambda: two.admin.get("/api/approvals"), 2)
+        [question] = until(lambda: two.admin.get("/api/approvals"))
         one.process.send_signal(signal.SIGSTOP)
         try:
             two.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
@@ -103,7 +103,7 @@ def test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wak
         assert told.get("status") == "executed", told
         followed = one.request("GET", f"/api/calls/{call}?wait=10").json
         assert followed["status"] == "executed"
-        until(lambda: all(g["alive"] for g in two.admin.get("/api/gateways")), 10)
+        until(lambda: all(g["alive"] for g in two.admin.get("/api/gateways")))
         assert sent(api) == [b'{"n":1}']
         assert two.story(call) == ["pending", "approved", "dispatching", "completed"]
         for gateway in (one, two):
@@ -111,15 +111,15 @@ def test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wak
 
 
 def test_ready_says_that_a_gateway_stops_for_as_long_as_it_announces_it_and_calls_are_taken(
-    tmp_path, own_server
+    tmp_path, database
 ):
     more = "limits: {announce: 3}"
-    with Api() as api, several(tmp_path, own_server.new_database(), api, more=more) as gateways:
+    with Api() as api, several(tmp_path, database, api, more=more) as gateways:
         one, two = gateways.start("one"), gateways.start("two")
-        until(lambda: one.request("GET", "/ready", token=None).status == 200, 10)
+        until(lambda: one.request("GET", "/ready", token=None).status == 200)
         one.process.send_signal(signal.SIGTERM)
-        until(lambda: one.request("GET", "/ready", token=None).status == 503, 2)
+        until(lambda: one.request("GET", "/ready", token=None).status == 503)
         assert one.call("read").status == 200
-        until(lambda: two.admin.get("/api/gateways")[0]["state"] == "draining", 2)
+        until(lambda: two.admin.get("/api/gateways")[0]["state"] == "draining")
         gateways.stop("one")
         assert two.admin.get("/api/gateways")[0]["state"] == "stopped"

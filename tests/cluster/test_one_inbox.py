@@ -17,9 +17,9 @@ def questions(gateway):
     return gateway.admin.get("/api/approvals")
 
 
-def the_question(gateway, seconds=1.0):
-    """The one open question, which has to be there within a second."""
-    [question] = until(lambda: questions(gateway), seconds)
+def the_question(gateway):
+    """The one open question."""
+    [question] = until(lambda: questions(gateway))
     return question
 
 
@@ -87,7 +87,7 @@ def test_a_no_on_the_other_gateway_reaches_who_waits_and_nothing_runs(fresh):
         reply = held.result(10)
     assert reply.json["error"]["message"] == "Denied by user\nReason: not today"
     assert writes(fresh.api) == []
-    until(lambda: not questions(fresh.one), 1)
+    until(lambda: not questions(fresh.one))
 
 
 def test_a_call_is_followed_on_the_gateway_that_neither_asked_nor_runs_it(fresh):
@@ -108,7 +108,7 @@ def test_a_call_is_withdrawn_on_the_gateway_that_did_not_ask(fresh):
     call = asked(fresh.one, 4)
     the_question(fresh.two)
     assert fresh.two.request("DELETE", f"/api/calls/{call}").status == 204
-    until(lambda: not questions(fresh.one), 1)
+    until(lambda: not questions(fresh.one))
     assert followed(fresh.one, call)["error"]["message"] == "Withdrawn by the caller"
 
 
@@ -118,7 +118,7 @@ def test_the_same_question_on_both_gateways_is_one_question_and_one_execution(fr
             pool.submit(lambda gateway=gateway: gateway.call("write", {"n": 5}, wait=20))
             for gateway in (fresh.one, fresh.two) * 4
         ]
-        answer(fresh.two, the_question(fresh.two, 5))
+        answer(fresh.two, the_question(fresh.two))
         replies = [one.result(15) for one in held]
     assert {reply.status for reply in replies} == {200}
     assert len({reply.json["call"] for reply in replies}) == 1
@@ -169,20 +169,20 @@ def test_pending_questions_are_limited_exactly_over_both_gateways(tmp_path, data
             ]
             statuses = [one.result(20) for one in calls]
         assert sorted(statuses) == [202] * 5 + [429] * 19
-        until(lambda: len(questions(both[0])) == len(questions(both[1])) == 5, 2)
+        until(lambda: len(questions(both[0])) == len(questions(both[1])) == 5)
 
 
 def test_what_was_approved_runs_on_the_other_gateway_when_the_one_that_asked_is_gone(tmp_path, database, api):
     with several(tmp_path, database, api) as gateways:
         one, two = gateways.start("one"), gateways.start("two")
         stopped, killed = asked(one, 1), asked(one, 2)
-        until(lambda: len(questions(two)) == 2, 2)
+        until(lambda: len(questions(two)) == 2)
         gateways.stop("one")
         first, second = sorted(questions(two), key=lambda question: question["signature"])
         answer(two, first)
         assert followed(two, stopped)["status"] == "executed"
         one = gateways.start("one")
-        until(lambda: [g["alive"] for g in two.admin.get("/api/gateways")] == [True, True], 5)
+        until(lambda: [g["alive"] for g in two.admin.get("/api/gateways")] == [True, True])
         gateways.kill("one")
         answer(two, second)
         assert followed(two, killed, 30)["status"] == "executed"
@@ -220,6 +220,6 @@ def test_calls_a_minute_are_limited_over_both_gateways_as_soon_as_they_know_of_e
         one, two = gateways.start("one"), gateways.start("two")
         assert {one.call("read").status for _ in range(6)} == {200}
         assert one.call("read").status == 429
-        refused = until(lambda: (told := two.call("read")).status == 429 and told, 10)
+        refused = until(lambda: (told := two.call("read")).status == 429 and told)
         assert "6 calls a minute" in refused.json["error"]["message"]
         assert len(api.requests) <= 12

@@ -33,7 +33,7 @@ def paired(tmp_path, database, api):
         def at(gateway):
             return At(desk.state, gateway)
 
-        until(lambda: any(peer["name"] == "desk" for peer in two.admin.get("/api/peers")), 5)
+        until(lambda: any(peer["name"] == "desk" for peer in two.admin.get("/api/peers")))
         yield SimpleNamespace(gateways=gateways, one=at(one), two=at(two), at=at)
 
 

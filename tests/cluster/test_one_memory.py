@@ -116,7 +116,7 @@ def test_a_request_state_of_one_gateway_is_good_on_the_other(tmp_path, database,
         again = call(two, requestState=state, inputResponses={})["result"]
         assert again["resultType"] == "input_required"
         answer(two, question)
-        until(lambda: api.requests, 5)
+        until(lambda: api.requests)
         done = until(
             lambda: (
                 (told := call(two, requestState=again["requestState"], inputResponses={})["result"])
@@ -174,7 +174,7 @@ def test_the_gateways_are_listed_with_what_each_does(pair):
         assert [one["id"] for one in listed.values() if one["this"]] == [own]
         assert all(one["state"] == "serving" and one["alive"] for one in listed.values())
         assert listed[own]["pid"] == gateway.announced["pid"]
-        until(lambda gateway=gateway: all(g["tools"] == 3 for g in gateway.admin.get("/api/gateways")), 5)
+        until(lambda gateway=gateway: all(g["tools"] == 3 for g in gateway.admin.get("/api/gateways")))
         assert [g["holds"] for g in listed.values()].count(["channels"]) == 1
 
 

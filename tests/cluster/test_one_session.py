@@ -56,7 +56,7 @@ def test_a_session_is_nobody_elses_on_any_gateway(pair, session):
 def test_a_session_that_its_client_ended_is_over_on_every_gateway(pair, session):
     assert say(pair.two, session=session).status == 200
     assert say(pair.two, session=session, http="DELETE").status == 204
-    until(lambda: say(pair.one, session=session).status == 404, 1)
+    until(lambda: say(pair.one, session=session).status == 404)
     told = say(pair.two, session=session)
     assert (told.status, told.json["error"]["message"]) == (
         404,
@@ -183,7 +183,7 @@ def test_a_call_on_one_gateway_is_cancelled_by_its_client_on_the_other(asking, a
                 asking.two, "notifications/cancelled", {"requestId": 61}, session=answering, ident=None
             )
             assert done.status == 202
-            until(lambda: asking.one.story(call)[-1] == "unknown", 5)
+            until(lambda: asking.one.story(call)[-1] == "unknown")
     finally:
         held.go_on.set()
         asking.api.replies.clear()

@@ -15,6 +15,7 @@ from tests.cluster.behind_haproxy import behind_haproxy
 from tests.cluster.several import until
 
 RESTARTS = int(os.environ.get("AGENT_GATE_RESTARTS", "2"))
+RATE = 50 if RESTARTS > 2 else 20
 FIRST_QUESTION = 1_000_000
 """Questions are numbered from here, calls from one."""
 
@@ -56,7 +57,7 @@ def ask_while_restarting(cluster, turn, seen, answered):
 def test_agents_notice_nothing_of_gateways_that_are_restarted_in_turn(cluster):
     answered, seen = [], checker.Seen()
     began = time.monotonic()
-    with Load(cluster) as load:
+    with Load(cluster, RATE) as load:
         for turn in range(RESTARTS):
             ask_while_restarting(cluster, turn, seen, answered)
     took = time.monotonic() - began
