@@ -193,7 +193,12 @@ def with_option(option: click.Option) -> Callable[[Callable[..., Any]], Callable
 
 
 class OperatorGroup(click.Group):
-    """A group whose options may also stand after the verb: `approvals approve ID --config FILE`."""
+    """A group whose options may also stand after the verb: `approvals approve ID --config FILE`. What its commands fail
+    in, it reports."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with reporting():
+            return super().invoke(ctx)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         cmd.params += shared_options()
@@ -276,8 +281,7 @@ def admin_group(text: str, first: str = "list") -> click.Group:
     @admin_options
     @click.pass_context
     def group(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-        with reporting():
-            ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
+        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
         if ctx.invoked_subcommand is None:
             ctx.invoke(group.commands[first])
 
@@ -292,6 +296,5 @@ def add_listing(
     @group.command(name, help=text)
     @click.pass_context
     def show(ctx: click.Context) -> None:
-        with reporting():
-            found = ctx.obj["client"].get(path)
-            tell(ctx, found, listing(found))
+        found = ctx.obj["client"].get(path)
+        tell(ctx, found, listing(found))

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 from agent_gate.cli.output import ago, table
 
 
@@ -41,10 +41,9 @@ add_listing(command, "/api/agents", listing, "Every agent, what it sees and wher
 @click.pass_context
 def make_command(ctx: click.Context, name: str, mode: str, namespaces: tuple[str, ...]) -> None:
     """Make an agent and print its token; it is not shown again."""
-    with reporting():
-        wanted = {"name": name, "mode": mode, "namespaces": list(namespaces) or None}
-        made = ctx.obj["client"].request("POST", "/api/agents", wanted)
-        tell(ctx, made, made["token"])
+    wanted = {"name": name, "mode": mode, "namespaces": list(namespaces) or None}
+    made = ctx.obj["client"].request("POST", "/api/agents", wanted)
+    tell(ctx, made, made["token"])
 
 
 @command.command("revoke")
@@ -52,15 +51,13 @@ def make_command(ctx: click.Context, name: str, mode: str, namespaces: tuple[str
 @click.pass_context
 def revoke_command(ctx: click.Context, name: str) -> None:
     """Revoke an agent made here, or one that signed in; it is refused from now on."""
-    with reporting():
-        revoked = ctx.obj["client"].request("DELETE", f"/api/agents/{segment(name)}")
-        tell(ctx, revoked, f"Revoked {revoked['revoked']}.")
+    revoked = ctx.obj["client"].request("DELETE", f"/api/agents/{segment(name)}")
+    tell(ctx, revoked, f"Revoked {revoked['revoked']}.")
 
 
 @command.command("invite")
 @click.pass_context
 def invite_command(ctx: click.Context) -> None:
     """Print a link for somebody who wants to sign in: no limit on sign-ins holds it up. It works once, for a day."""
-    with reporting():
-        made = ctx.obj["client"].request("POST", "/api/invites")
-        tell(ctx, made, made["url"])
+    made = ctx.obj["client"].request("POST", "/api/invites")
+    tell(ctx, made, made["url"])

@@ -8,15 +8,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import card_of, lines, visible
-from agent_gate.cli.operator import (
-    AdminClient,
-    OperatorGroup,
-    admin_options,
-    client_of,
-    reporting,
-    segment,
-    tell,
-)
+from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, segment, tell
 from agent_gate.cli.output import paint, print_json, say, span, table
 from agent_gate.cli.suggest import complete_approval
 from agent_gate.cli.watching import NUMBER_PROMPT, QuestionDesk
@@ -89,18 +81,17 @@ def wants_number(client: AdminClient, chosen: str) -> bool:
 def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[str, Any]) -> None:
     """Send one answer; the passphrase is asked for on the terminal where the gateway wants one."""
     client: AdminClient = ctx.obj["client"]
-    with reporting():
-        chosen = choose_question(client, approval_id, last, body["verdict"])
-        if chosen is None:
-            say("Nothing was answered.", err=True)
-            sys.exit(1)
-        if body["verdict"] == "approve" and not body["number"] and wants_number(client, chosen):
-            body["number"] = click.prompt(NUMBER_PROMPT, err=True)
-        if ctx.obj["passphrase"]:
-            body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
-        resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
-        became = f". {visible(resolved['became']['text'])}" if body["verdict"] == "approve" else ""
-        tell(ctx, resolved, f"{resolved['state']}: {visible(resolved['signature'])}{became}")
+    chosen = choose_question(client, approval_id, last, body["verdict"])
+    if chosen is None:
+        say("Nothing was answered.", err=True)
+        sys.exit(1)
+    if body["verdict"] == "approve" and not body["number"] and wants_number(client, chosen):
+        body["number"] = click.prompt(NUMBER_PROMPT, err=True)
+    if ctx.obj["passphrase"]:
+        body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
+    resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
+    became = f". {visible(resolved['became']['text'])}" if body["verdict"] == "approve" else ""
+    tell(ctx, resolved, f"{resolved['state']}: {visible(resolved['signature'])}{became}")
 
 
 @click.group(cls=OperatorGroup, invoke_without_command=True)
@@ -119,11 +110,9 @@ def command(
     passphrase: bool,
 ) -> None:
     """See and answer what waits for a person."""
-    with reporting():
-        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json, "passphrase": passphrase}
+    ctx.obj = {"client": client_of(admin_socket, config), "json": as_json, "passphrase": passphrase}
     if watch and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        with reporting():
-            QuestionDesk(ctx.obj["client"], card, ask_passphrase=passphrase).run()
+        QuestionDesk(ctx.obj["client"], card, ask_passphrase=passphrase).run()
     elif watch:
         watch_approvals(ctx.obj["client"], as_json)
     elif ctx.invoked_subcommand is None:
@@ -135,9 +124,8 @@ def command(
 @click.pass_context
 def list_command(ctx: click.Context, everything: bool = False) -> None:
     """What is open now."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/approvals" + ("?state=all" if everything else ""))
-        tell(ctx, found, listing(found))
+    found = ctx.obj["client"].get("/api/approvals" + ("?state=all" if everything else ""))
+    tell(ctx, found, listing(found))
 
 
 @command.command("show")
@@ -145,9 +133,8 @@ def list_command(ctx: click.Context, everything: bool = False) -> None:
 @click.pass_context
 def show_command(ctx: click.Context, approval_id: str) -> None:
     """One question, whole."""
-    with reporting():
-        found = ctx.obj["client"].get(f"/api/approvals/{segment(approval_id)}")
-        tell(ctx, found, card(found))
+    found = ctx.obj["client"].get(f"/api/approvals/{segment(approval_id)}")
+    tell(ctx, found, card(found))
 
 
 @command.command("approve")
@@ -200,16 +187,15 @@ def deny_command(ctx: click.Context, approval_id: str | None, last: bool, reason
 
 def watch_approvals(client: AdminClient, as_json: bool) -> None:
     """Every open question, then each change, until interrupted."""
-    with reporting():
-        try:
-            told = client.events("/api/events")
-            for found in client.get("/api/approvals"):
+    try:
+        told = client.events("/api/events")
+        for found in client.get("/api/approvals"):
+            show_event(found, as_json)
+        for kind, found in told:
+            if kind == "approval":
                 show_event(found, as_json)
-            for kind, found in told:
-                if kind == "approval":
-                    show_event(found, as_json)
-        except KeyboardInterrupt:
-            sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(0)
 
 
 def show_event(found: dict[str, Any], as_json: bool) -> None:

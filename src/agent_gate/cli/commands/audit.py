@@ -10,7 +10,7 @@ import click
 from agent_gate.approval.render import named, visible
 from agent_gate.approval.render import whole as shown_whole
 from agent_gate.cli.commands.policy import seconds_of
-from agent_gate.cli.operator import AdminClient, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import AdminClient, admin_group, segment, tell
 from agent_gate.cli.output import clock, paint, print_json, put_bytes, say, table
 
 LATELY = 1e9
@@ -85,13 +85,12 @@ def tail_command(
     chosen = {"caller": agent, "state": state, "text": text}
     query = "".join(f"&{name}={segment(value)}" for name, value in chosen.items() if value)
     client: AdminClient = ctx.obj["client"]
-    with reporting():
-        began = f"&since={time.time() - seconds_of(since)}" if since else ""
-        most = count or (MOST_AT_ONCE if since else 20)
-        rows = look_back(client, f"{query}{began}", most)[::-1]
-        tell(ctx, rows, table(HEADERS, [line(row) for row in rows], "" if follow else "There are no rows."))
-        if follow:
-            follow_rows(ctx, client, query, rows)
+    began = f"&since={time.time() - seconds_of(since)}" if since else ""
+    most = count or (MOST_AT_ONCE if since else 20)
+    rows = look_back(client, f"{query}{began}", most)[::-1]
+    tell(ctx, rows, table(HEADERS, [line(row) for row in rows], "" if follow else "There are no rows."))
+    if follow:
+        follow_rows(ctx, client, query, rows)
 
 
 def look_back(client: AdminClient, query: str, most: int) -> list[dict[str, Any]]:
@@ -135,18 +134,16 @@ def follow_rows(ctx: click.Context, client: AdminClient, query: str, shown: list
 @click.pass_context
 def show_command(ctx: click.Context, call_id: str) -> None:
     """Every row of one call (its id, or the last characters of it)."""
-    with reporting():
-        rows = ctx.obj["client"].get(f"/api/calls/{segment(call_id)}")
-        tell(ctx, rows, "\n".join(whole(row) for row in rows))
+    rows = ctx.obj["client"].get(f"/api/calls/{segment(call_id)}")
+    tell(ctx, rows, "\n".join(whole(row) for row in rows))
 
 
 @command.command("verify")
 @click.pass_context
 def verify_command(ctx: click.Context) -> None:
     """Check that no row was changed, removed or reordered."""
-    with reporting():
-        # A record of years takes minutes; a gateway that dies meanwhile ends the wait.
-        report = ctx.obj["client"].get("/api/audit/verify", timeout=None)
+    # A record of years takes minutes; a gateway that dies meanwhile ends the wait.
+    report = ctx.obj["client"].get("/api/audit/verify", timeout=None)
     if ctx.obj["json"]:
         print_json(report)
     elif report["ok"]:
@@ -180,14 +177,13 @@ def verify_command(ctx: click.Context) -> None:
 @click.pass_context
 def cut_command(ctx: click.Context, older_than: str, yes: bool) -> None:
     """Take the oldest calls away for good; the cut is sealed, so that the rest can still be verified."""
-    with reporting():
-        days = seconds_of(older_than) / 86_400
-        if not yes and not click.confirm(
-            f"Everything that ended more than {older_than} ago goes for good. Go on?", err=True
-        ):
-            sys.exit(1)
-        gone = ctx.obj["client"].request("POST", "/api/audit/cut", {"days": days}, timeout=None)
-        tell(ctx, gone, f"{gone['rows']} rows were cut away." if gone["rows"] else "Nothing is that old.")
+    days = seconds_of(older_than) / 86_400
+    if not yes and not click.confirm(
+        f"Everything that ended more than {older_than} ago goes for good. Go on?", err=True
+    ):
+        sys.exit(1)
+    gone = ctx.obj["client"].request("POST", "/api/audit/cut", {"days": days}, timeout=None)
+    tell(ctx, gone, f"{gone['rows']} rows were cut away." if gone["rows"] else "Nothing is that old.")
 
 
 @command.command("export")
@@ -195,6 +191,5 @@ def cut_command(ctx: click.Context, older_than: str, yes: bool) -> None:
 @click.pass_context
 def export_command(ctx: click.Context, kind: str) -> None:
     """The whole record on standard output."""
-    with reporting():
-        for portion in ctx.obj["client"].portions(f"/api/audit/export?format={kind}"):
-            put_bytes(portion)
+    for portion in ctx.obj["client"].portions(f"/api/audit/export?format={kind}"):
+        put_bytes(portion)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 from agent_gate.cli.output import ago, span, table
 from agent_gate.cli.secret_input import read_secret
 
@@ -71,9 +71,8 @@ add_listing(command, "/api/connections", listing, "Which are connected, and whic
 @click.pass_context
 def start_command(ctx: click.Context, source: str, agent: str) -> None:
     """Begin a sign-in: a link to click, or a code to type in."""
-    with reporting():
-        said = act(ctx, source, "start", {"agent": agent})
-        tell(ctx, said, begun(source, said))
+    said = act(ctx, source, "start", {"agent": agent})
+    tell(ctx, said, begun(source, said))
 
 
 @command.command("code", context_settings=AS_IT_IS)
@@ -83,15 +82,14 @@ def start_command(ctx: click.Context, source: str, agent: str) -> None:
 def code_command(ctx: click.Context, source_or_code: str, agent: str) -> None:
     """Finish a sign-in with the code, or the address, that the browser ended with; by itself, or for SOURCE from a
     prompt or standard input."""
-    with reporting():
-        client = ctx.obj["client"]
-        if source_or_code in {one["key"] for one in client.get("/api/sources")}:
-            body = {"code": read_secret("Code or address"), "agent": agent}
-            said = act(ctx, source_or_code, "code", body)
-        else:
-            code = source_or_code or read_secret("Code or address")
-            said = client.request("POST", "/api/connections/code", {"code": code})
-        tell(ctx, said, visible(said["message"]))
+    client = ctx.obj["client"]
+    if source_or_code in {one["key"] for one in client.get("/api/sources")}:
+        body = {"code": read_secret("Code or address"), "agent": agent}
+        said = act(ctx, source_or_code, "code", body)
+    else:
+        code = source_or_code or read_secret("Code or address")
+        said = client.request("POST", "/api/connections/code", {"code": code})
+    tell(ctx, said, visible(said["message"]))
 
 
 @command.command("key")
@@ -100,9 +98,8 @@ def code_command(ctx: click.Context, source_or_code: str, agent: str) -> None:
 @click.pass_context
 def key_command(ctx: click.Context, source: str, agent: str) -> None:
     """Store a key, read from a prompt or from standard input, and check it at once."""
-    with reporting():
-        said = act(ctx, source, "key", {"key": read_secret(f"Key of {source}"), "agent": agent})
-        tell(ctx, said, visible(said["message"]))
+    said = act(ctx, source, "key", {"key": read_secret(f"Key of {source}"), "agent": agent})
+    tell(ctx, said, visible(said["message"]))
 
 
 @command.command("end")
@@ -111,6 +108,5 @@ def key_command(ctx: click.Context, source: str, agent: str) -> None:
 @click.pass_context
 def end_command(ctx: click.Context, source: str, agent: str) -> None:
     """Forget an account, and revoke its tokens where that is offered."""
-    with reporting():
-        said = act(ctx, source, "end", {"agent": agent})
-        tell(ctx, said, visible(f"Ended. {said['message']}"))
+    said = act(ctx, source, "end", {"agent": agent})
+    tell(ctx, said, visible(f"Ended. {said['message']}"))

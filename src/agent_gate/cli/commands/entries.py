@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible, visible_lines
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 
 
 def listing(held: list[dict[str, Any]]) -> str:
@@ -19,15 +19,7 @@ def listing(held: list[dict[str, Any]]) -> str:
 
 
 command = admin_group("Changes made on the page that start a program, and wait for a yes on this machine.")
-
-
-@command.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> None:
-    """Every change that waits, with what it makes of the file."""
-    with reporting():
-        found = ctx.obj["client"].get("/api/entries/held")
-        tell(ctx, found, listing(found))
+add_listing(command, "/api/entries/held", listing, "Every change that waits, with what it makes of the file.")
 
 
 @command.command("accept")
@@ -35,6 +27,5 @@ def list_command(ctx: click.Context) -> None:
 @click.pass_context
 def accept_command(ctx: click.Context, change: str) -> None:
     """Write a change into the file and use it."""
-    with reporting():
-        said = ctx.obj["client"].request("POST", f"/api/entries/held/{segment(change)}")
-        tell(ctx, said, f"{said['accepted']} is in {said['file']} and counts from now on.")
+    said = ctx.obj["client"].request("POST", f"/api/entries/held/{segment(change)}")
+    tell(ctx, said, f"{said['accepted']} is in {said['file']} and counts from now on.")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 from agent_gate.cli.output import ago, span, table
 
 
@@ -30,6 +30,5 @@ add_listing(command, "/api/grants", listing, "Every grant that still counts.")
 @click.pass_context
 def revoke_command(ctx: click.Context, grant_id: str) -> None:
     """Take a grant back; the next such call is asked again."""
-    with reporting():
-        revoked = ctx.obj["client"].request("DELETE", f"/api/grants/{segment(grant_id)}")
-        tell(ctx, revoked, f"Revoked {revoked['revoked'][-8:]}.")
+    revoked = ctx.obj["client"].request("DELETE", f"/api/grants/{segment(grant_id)}")
+    tell(ctx, revoked, f"Revoked {revoked['revoked'][-8:]}.")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 from agent_gate.cli.output import ago, table
 
 
@@ -23,9 +23,8 @@ add_listing(command, "/api/operators", listing, "Every operator token, by name."
 @click.pass_context
 def make_command(ctx: click.Context, name: str, login: str | None) -> None:
     """Make a token and print it; it is not shown again."""
-    with reporting():
-        made = ctx.obj["client"].request("POST", "/api/operators", {"name": name, "login": login})
-        tell(ctx, made, made["token"])
+    made = ctx.obj["client"].request("POST", "/api/operators", {"name": name, "login": login})
+    tell(ctx, made, made["token"])
 
 
 @command.command("revoke")
@@ -33,6 +32,5 @@ def make_command(ctx: click.Context, name: str, login: str | None) -> None:
 @click.pass_context
 def revoke_command(ctx: click.Context, name: str) -> None:
     """Revoke a token; it is refused from now on."""
-    with reporting():
-        revoked = ctx.obj["client"].request("DELETE", f"/api/operators/{segment(name)}")
-        tell(ctx, revoked, f"Revoked {revoked['revoked']}.")
+    revoked = ctx.obj["client"].request("DELETE", f"/api/operators/{segment(name)}")
+    tell(ctx, revoked, f"Revoked {revoked['revoked']}.")

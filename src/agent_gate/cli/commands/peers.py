@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 from agent_gate.cli.output import ago, clock, table
 
 
@@ -38,9 +38,8 @@ add_listing(command, "/api/peers", listing, "Every peer, its state and its certi
 @click.pass_context
 def show_command(ctx: click.Context, name: str) -> None:
     """Everything that is known of one peer."""
-    with reporting():
-        found = ctx.obj["client"].get(f"/api/peers/{segment(name)}")
-        tell(ctx, found, page(found))
+    found = ctx.obj["client"].get(f"/api/peers/{segment(name)}")
+    tell(ctx, found, page(found))
 
 
 @command.command("revoke")
@@ -48,9 +47,8 @@ def show_command(ctx: click.Context, name: str) -> None:
 @click.pass_context
 def revoke_command(ctx: click.Context, name: str) -> None:
     """Take a peer's access back; its next request is refused."""
-    with reporting():
-        found = ctx.obj["client"].request("DELETE", f"/api/peers/{segment(name)}")
-        tell(ctx, found, f"Revoked {name}.")
+    found = ctx.obj["client"].request("DELETE", f"/api/peers/{segment(name)}")
+    tell(ctx, found, f"Revoked {name}.")
 
 
 @command.command("rotate")
@@ -58,9 +56,8 @@ def revoke_command(ctx: click.Context, name: str) -> None:
 @click.pass_context
 def rotate_command(ctx: click.Context, name: str) -> None:
     """Give a peer a new certificate now; the old one counts no more."""
-    with reporting():
-        found = ctx.obj["client"].request("POST", f"/v1/peers/{segment(name)}/rotate", {})
-        tell(ctx, found, f"{name} has a new certificate, {found['certificate']}.")
+    found = ctx.obj["client"].request("POST", f"/v1/peers/{segment(name)}/rotate", {})
+    tell(ctx, found, f"{name} has a new certificate, {found['certificate']}.")
 
 
 @command.command("trust")
@@ -69,7 +66,6 @@ def rotate_command(ctx: click.Context, name: str) -> None:
 @click.pass_context
 def trust_command(ctx: click.Context, name: str, distrust: bool) -> None:
     """Believe what a host says of its tools: that they are idempotent, or have no side effects."""
-    with reporting():
-        wanted = {"trusted": not distrust}
-        found = ctx.obj["client"].request("POST", f"/api/peers/{segment(name)}/trust", wanted)
-        tell(ctx, found, f"{name} is {'not ' if distrust else ''}trusted.")
+    wanted = {"trusted": not distrust}
+    found = ctx.obj["client"].request("POST", f"/api/peers/{segment(name)}/trust", wanted)
+    tell(ctx, found, f"{name} is {'not ' if distrust else ''}trusted.")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting, tell
+from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, tell
 from agent_gate.cli.output import paint, print_json, say
 from agent_gate.config.files.yamledit import flow
 from agent_gate.config.files.yamlfile import read_text
@@ -32,8 +32,7 @@ def seconds_of(text: str) -> float:
 @click.pass_context
 def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
     """Try changed rules, and let past answers suggest some."""
-    with reporting():
-        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
+    ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
 
 
 def difference_lines(found: dict[str, Any]) -> list[str]:
@@ -51,13 +50,8 @@ def difference_lines(found: dict[str, Any]) -> list[str]:
 @click.pass_context
 def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
     """What would differ if the calls of the past met the rules in FILE. Exit code 1 when something would."""
-    with reporting():
-        body = {
-            "text": read_text(file),
-            "name": str(file),
-            "since": time.time() - seconds_of(last),
-        }
-        report = ctx.obj["client"].request("POST", "/api/policy/simulate", body, timeout=None)
+    body = {"text": read_text(file), "name": str(file), "since": time.time() - seconds_of(last)}
+    report = ctx.obj["client"].request("POST", "/api/policy/simulate", body, timeout=None)
     if ctx.obj["json"]:
         print_json(report)
     else:
@@ -78,19 +72,14 @@ def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
 @click.pass_context
 def suggest_command(ctx: click.Context, last: str, apply: bool, yes: bool, passphrase: bool) -> None:
     """Rules for what is asked often and answered alike. Nothing is changed without --apply."""
-    with reporting():
-        found = ctx.obj["client"].get(
-            f"/api/policy/suggest?since={time.time() - seconds_of(last)}", timeout=None
-        )
+    found = ctx.obj["client"].get(f"/api/policy/suggest?since={time.time() - seconds_of(last)}", timeout=None)
     if ctx.obj["json"] and not apply:
         print_json(found)
         return
     for one in found["suggestions"]:
         say(f"{visible(one['text'])}\n  - {visible(flow(one['rule']))}")
-        if apply:
-            with reporting():
-                if write_rule(ctx.obj["client"], {"rule": one["rule"]}, yes, passphrase) is not None:
-                    say(WRITTEN)
+        if apply and write_rule(ctx.obj["client"], {"rule": one["rule"]}, yes, passphrase) is not None:
+            say(WRITTEN)
     if not found["suggestions"]:
         say(f"Nothing to suggest: {found['questions']} questions were answered in that time.")
 
@@ -129,10 +118,9 @@ def add_rule_command(
 ) -> None:
     """Write a rule into the permissions file, after showing the difference; comments stay."""
     client: AdminClient = ctx.obj["client"]
-    with reporting():
-        done = write_rule(
-            client, {"approval": approval, "action": action, "scope": scope}, yes, passphrase, ctx.obj["json"]
-        )
-        if done is None:
-            sys.exit(1)
-        tell(ctx, done, WRITTEN)
+    done = write_rule(
+        client, {"approval": approval, "action": action, "scope": scope}, yes, passphrase, ctx.obj["json"]
+    )
+    if done is None:
+        sys.exit(1)
+    tell(ctx, done, WRITTEN)

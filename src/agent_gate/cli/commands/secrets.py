@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, reporting, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, segment, tell
 from agent_gate.cli.output import ago, table
 from agent_gate.cli.secret_input import read_secret
 
@@ -35,10 +35,9 @@ add_listing(command, "/api/secrets", listing, "The names of the secrets; their v
 @click.pass_context
 def set_command(ctx: click.Context, name: str) -> None:
     """Keep a secret, read from a prompt or from standard input."""
-    with reporting():
-        value = read_secret(f"Value of {name}")
-        said = ctx.obj["client"].request("PUT", f"/api/secrets/{segment(name)}", {"value": value})
-        tell(ctx, said, f"Kept {name}. Write it as vault:{name}.{used(said)}")
+    value = read_secret(f"Value of {name}")
+    said = ctx.obj["client"].request("PUT", f"/api/secrets/{segment(name)}", {"value": value})
+    tell(ctx, said, f"Kept {name}. Write it as vault:{name}.{used(said)}")
 
 
 @command.command("remove")
@@ -46,7 +45,6 @@ def set_command(ctx: click.Context, name: str) -> None:
 @click.pass_context
 def remove_command(ctx: click.Context, name: str) -> None:
     """Forget a secret."""
-    with reporting():
-        said = ctx.obj["client"].request("DELETE", f"/api/secrets/{segment(name)}")
-        without = f" {', '.join(said['used_by'])} cannot connect without it." if said["used_by"] else ""
-        tell(ctx, said, f"Removed {name}.{without}")
+    said = ctx.obj["client"].request("DELETE", f"/api/secrets/{segment(name)}")
+    without = f" {', '.join(said['used_by'])} cannot connect without it." if said["used_by"] else ""
+    tell(ctx, said, f"Removed {name}.{without}")

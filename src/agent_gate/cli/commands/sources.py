@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible, visible_lines
-from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
+from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, segment, tell
 from agent_gate.cli.output import ago, table
 
 
@@ -40,12 +40,11 @@ def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
 @click.pass_context
 def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
     """Sources, their state, and changed definitions."""
-    with reporting():
-        client = client_of(admin_socket, config)
-        ctx.obj = {"client": client, "json": as_json}
-        if ctx.invoked_subcommand is None:
-            states, changes = client.get("/api/sources"), client.get("/api/changes")
-            tell(ctx, {"sources": states, "changes": changes}, listing(states, changes))
+    client = client_of(admin_socket, config)
+    ctx.obj = {"client": client, "json": as_json}
+    if ctx.invoked_subcommand is None:
+        states, changes = client.get("/api/sources"), client.get("/api/changes")
+        tell(ctx, {"sources": states, "changes": changes}, listing(states, changes))
 
 
 @command.command("reconnect")
@@ -53,9 +52,8 @@ def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, 
 @click.pass_context
 def reconnect_command(ctx: click.Context, source: str) -> None:
     """Try a source now instead of waiting for its next try, or take back one that was disconnected."""
-    with reporting():
-        said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/connect")
-        tell(ctx, said, f"Connecting {source}. See `agent-gate sources`.")
+    said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/connect")
+    tell(ctx, said, f"Connecting {source}. See `agent-gate sources`.")
 
 
 @command.command("disconnect")
@@ -63,10 +61,9 @@ def reconnect_command(ctx: click.Context, source: str) -> None:
 @click.pass_context
 def disconnect_command(ctx: click.Context, source: str) -> None:
     """Close a source until `reconnect`, a change of its settings, or a restart."""
-    with reporting():
-        said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/disconnect")
-        back = f"agent-gate sources reconnect {shlex.quote(source)}"
-        tell(ctx, said, f"Disconnected {source}. Take it back with `{back}`.")
+    said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/disconnect")
+    back = f"agent-gate sources reconnect {shlex.quote(source)}"
+    tell(ctx, said, f"Disconnected {source}. Take it back with `{back}`.")
 
 
 @command.command("accept")
@@ -76,7 +73,6 @@ def disconnect_command(ctx: click.Context, source: str) -> None:
 @click.pass_context
 def accept_command(ctx: click.Context, source: str, tool: str, pin: str) -> None:
     """Accept a changed definition as the one that is meant."""
-    with reporting():
-        wanted = {"source": source, "tool": tool, "pin": pin}
-        said = ctx.obj["client"].request("POST", "/api/changes/accept", wanted)
-        tell(ctx, said, f"Accepted {tool}.")
+    wanted = {"source": source, "tool": tool, "pin": pin}
+    said = ctx.obj["client"].request("POST", "/api/changes/accept", wanted)
+    tell(ctx, said, f"Accepted {tool}.")

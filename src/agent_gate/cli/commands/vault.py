@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, reporting, tell
+from agent_gate.cli.operator import add_listing, admin_group, tell
 
 
 def described(found: dict[str, Any]) -> str:
@@ -26,9 +26,8 @@ add_listing(
 @click.pass_context
 def rotate_command(ctx: click.Context) -> None:
     """Seal everything with a new key; a key file is replaced too."""
-    with reporting():
-        said = ctx.obj["client"].request("POST", "/api/vault/rotate")
-        tell(ctx, said, f"Sealed {said['values']} values with the new key {said['key']}.")
+    said = ctx.obj["client"].request("POST", "/api/vault/rotate")
+    tell(ctx, said, f"Sealed {said['values']} values with the new key {said['key']}.")
 
 
 @command.command("forget")
@@ -36,6 +35,5 @@ def rotate_command(ctx: click.Context) -> None:
 @click.pass_context
 def forget_command(ctx: click.Context) -> None:
     """Empty a vault whose key is lost, and begin anew."""
-    with reporting():
-        said = ctx.obj["client"].request("POST", "/api/vault/forget")
-        tell(ctx, said, f"Gave up {said['forgotten']} values. The vault is empty and open.")
+    said = ctx.obj["client"].request("POST", "/api/vault/forget")
+    tell(ctx, said, f"Gave up {said['forgotten']} values. The vault is empty and open.")
