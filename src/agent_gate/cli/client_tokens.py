@@ -1,6 +1,6 @@
 """Who a client is at the gateway: an agent of its own, made where the gateway can be asked, with its token in a file."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -35,24 +35,27 @@ def agents_file(place: Surroundings, name: str, admin: AdminClient) -> Path:
     return token_file(place, f"{name}@{sha256(where.encode()).hexdigest()[:8]}")
 
 
-def tell_gateway(
-    program: ClientProgram,
-    gateway: GatewayEntry,
-    place: Surroundings,
-    config: Path,
-    admin: AdminClient | None,
-) -> GatewayEntry:
-    """The gateway as this client can use it: with a token of its own where one can be made, else with one at hand.
+@dataclass(frozen=True, slots=True)
+class ClientSetup:
+    """The gateway that clients are told of, the machine they are on, and our configuration. `admin` is the running
+    gateway, where a client may be made an agent of it; where nothing is made, only where it runs."""
 
-    `admin` is the running gateway, where this client may be made an agent of it.
-    """
+    gateway: GatewayEntry
+    place: Surroundings
+    config: Path
+    admin: AdminClient | None
+
+
+def tell_gateway(program: ClientProgram, setup: ClientSetup) -> GatewayEntry:
+    """The gateway as this client can use it: with a token of its own where one can be made, else with one at hand."""
+    gateway, place, admin = setup.gateway, setup.place, setup.admin
     if gateway.token_file:
         return gateway
     file = ensure_agent(program.name, place, admin) if admin is not None else None
     if file is None:
         if program.expands and not gateway.needs_bridge:
             return gateway
-        file = token_at_hand(program, place, config)
+        file = token_at_hand(program, place, setup.config)
     return gateway if file is None else replace(gateway, token_file=str(file))
 
 
@@ -105,22 +108,14 @@ def token_at_hand(program: ClientProgram, place: Surroundings, config: Path) -> 
     )
 
 
-def shown_gateway(
-    program: ClientProgram,
-    gateway: GatewayEntry,
-    place: Surroundings,
-    config: Path,
-    admin: AdminClient | None,
-) -> GatewayEntry:
-    """The same without making anything: the token file is named where `connect` would put it.
-
-    `admin` is the gateway only where it runs.
-    """
+def shown_gateway(program: ClientProgram, setup: ClientSetup) -> GatewayEntry:
+    """The same without making anything: the token file is named where `connect` would put it."""
+    gateway, place, admin = setup.gateway, setup.place, setup.admin
     if gateway.token_file or (program.expands and not gateway.needs_bridge):
         return gateway
     if admin is not None:
         return replace(gateway, token_file=str(agents_file(place, program.name, admin)))
-    made = config.parent / MADE_TOKEN
+    made = setup.config.parent / MADE_TOKEN
     file = full_path(made) if made.is_file() else token_file(place, program.name)
     return replace(gateway, token_file=str(file))
 

@@ -11,7 +11,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from agent_gate.cli.client_tokens import MADE_TOKEN, full_path, shown_gateway, state_folder, tell_gateway
+from agent_gate.cli.client_tokens import (
+    MADE_TOKEN,
+    ClientSetup,
+    full_path,
+    shown_gateway,
+    state_folder,
+    tell_gateway,
+)
 from agent_gate.cli.importing import (
     carry_out,
     our_servers,
@@ -69,15 +76,9 @@ def card(program_: ClientProgram, gateway: GatewayEntry, place: Surroundings, li
     return "\n".join([*lines, *([f"   {program_.note}"] if program_.note else [])])
 
 
-def cards(
-    gateway: GatewayEntry,
-    place: Surroundings,
-    config: Path,
-    admin: AdminClient | None,
-    where: Sequence[str],
-) -> str:
+def cards(setup: ClientSetup, where: Sequence[str]) -> str:
     shown = (
-        card(one, shown_gateway(one, gateway, place, config, admin), place, connecting(one.name, where))
+        card(one, shown_gateway(one, setup), setup.place, connecting(one.name, where))
         for one in CLIENTS.values()
     )
     return "\n\n".join(shown)
@@ -238,46 +239,29 @@ def command(
         where = named_by(config, url, ca, fingerprint, token_file)
         ours, url = url is None, url or address(config)
         gateway = entry_of(url, config, token_file, ca, fingerprint, stdio)
-        place = this_place()
         admin = admin_of(config) if ours and (gateway.needs_bridge or not project) else None
         if admin is not None and (client_name is None or dry_run) and not runs(admin):
             admin = None
+        setup = ClientSetup(gateway, this_place(), config, admin)
         if client_name is None:
-            show_all(gateway, place, config, admin, where, as_json)
+            show_all(setup, where, as_json)
             return
-        write_one(
-            client_name,
-            gateway,
-            place,
-            project=project,
-            config=config,
-            admin=admin,
-            replace=replace,
-            dry_run=dry_run,
-            as_json=as_json,
-        )
+        write_one(client_name, setup, project=project, replace=replace, dry_run=dry_run, as_json=as_json)
         if ours and trusted_by_nobody(gateway, config):
             say(CERTIFICATE_TO_COME.format(client=client(client_name).title), err=True)
 
 
-def show_all(
-    gateway: GatewayEntry,
-    place: Surroundings,
-    config: Path,
-    admin: AdminClient | None,
-    where: Sequence[str],
-    as_json: bool,
-) -> None:
+def show_all(setup: ClientSetup, where: Sequence[str], as_json: bool) -> None:
     if not as_json:
-        put(cards(gateway, place, config, admin, where))
+        put(cards(setup, where))
         return
     print_json(
         {
             one.name: {
                 "title": one.title,
-                "file": str(target(one.name, place).path),
+                "file": str(target(one.name, setup.place).path),
                 "command": connecting(one.name, where),
-                "entry": one.write(shown_gateway(one, gateway, place, config, admin)),
+                "entry": one.write(shown_gateway(one, setup)),
             }
             for one in CLIENTS.values()
         }
@@ -285,24 +269,11 @@ def show_all(
 
 
 def write_one(
-    name: str,
-    gateway: GatewayEntry,
-    place: Surroundings,
-    *,
-    project: bool,
-    config: Path,
-    admin: AdminClient | None,
-    replace: bool,
-    dry_run: bool,
-    as_json: bool,
+    name: str, setup: ClientSetup, *, project: bool, replace: bool, dry_run: bool, as_json: bool
 ) -> None:
-    program_ = client(name)
+    program_, place, config = client(name), setup.place, setup.config
     file = target(name, place, project=project)
-    told = (
-        shown_gateway(program_, gateway, place, config, admin)
-        if dry_run
-        else tell_gateway(program_, gateway, place, config, admin)
-    )
+    told = shown_gateway(program_, setup) if dry_run else tell_gateway(program_, setup)
     entry = program_.write(told)
     names = take_over(file, place, config, dry_run) if replace else []
     if dry_run:
