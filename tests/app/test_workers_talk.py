@@ -77,6 +77,8 @@ def test_a_call_that_is_cancelled_is_cancelled_at_the_server(pair, client, serve
                 call.cancel()
                 with suppress(asyncio.CancelledError):
                     await call
-                await until(lambda times=times: noted(pair, "cancelled", key) == times, "its cancellation")
+                assert await until(
+                    lambda times=times: noted(pair, "cancelled", key) == times, "its cancellation"
+                )
 
     run(scenario)

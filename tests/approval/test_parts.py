@@ -385,8 +385,8 @@ async def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetim
     await store.close()
 
 
-async def expect_to_hear_of_a_question_and_its_end(inbox, clock, channel):
-    """A question comes and goes again, and the channel hears of both."""
+async def ask_and_withdraw(inbox, clock, channel):
+    """A question comes and goes again, once the channel has heard of both; what it should have seen."""
     question = asked_now(clock)
     await inbox.put(question)
     await heard(channel, 1)
@@ -394,14 +394,14 @@ async def expect_to_hear_of_a_question_and_its_end(inbox, clock, channel):
         question.ended(State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), clock.now())
     )
     await heard(channel, 2)
-    assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
+    return [("asked", question.id), ("withdrawn", "m1")]
 
 
 async def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
     store, clock, inbox = await world(tmp_path)
     dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
     await dispatcher.start([ToldChannel(channel=channel)])
-    await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
+    assert await ask_and_withdraw(inbox, clock, channel) == channel.seen
     await dispatcher.stop()
     await store.close()
 
@@ -447,7 +447,7 @@ async def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_mo
     setattr(channel, step, breaks)
     dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
     await dispatcher.start([ToldChannel(channel=channel)])
-    await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
+    assert await ask_and_withdraw(inbox, clock, channel) == channel.seen
     assert pauses == [0, 1, 2]
     await dispatcher.stop()
     await store.close()

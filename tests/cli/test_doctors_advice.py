@@ -84,8 +84,9 @@ class Patient:
 
         return eventually(looked, f"the finding: {words}")  # type: ignore[no-any-return]
 
-    def is_well_again(self, words: str, *, here: Path | None = None) -> None:
-        eventually(
+    def is_well_again(self, words: str, *, here: Path | None = None) -> bool:
+        """Whether the finding is gone, when it is."""
+        return eventually(  # type: ignore[no-any-return]
             lambda: all(words not in one["what"] for one in self.findings(here=here)), f"no longer: {words}"
         )
 
@@ -108,7 +109,7 @@ def test_a_folder_without_a_configuration(patient: Patient) -> None:
     empty = patient.elsewhere
     found = patient.finds("There is no config.yaml", here=empty)
     assert patient.type(found["fix"], stdin="nothing\nme\n", cwd=empty).returncode == 0
-    patient.is_well_again("There is no config.yaml", here=empty)
+    assert patient.is_well_again("There is no config.yaml", here=empty)
 
 
 def test_variables_that_nobody_set(patient: Patient) -> None:
@@ -118,7 +119,7 @@ def test_variables_that_nobody_set(patient: Patient) -> None:
     names, file = re.fullmatch(r"Set (\w+ and \w+) in (.+)", found["fix"]).groups()  # type: ignore[union-attr]
     Path(file).write_text("".join(f"{name}=a-value\n" for name in names.split(" and ")))
     Path(file).chmod(0o600)
-    patient.is_well_again("LAMP_TOKEN is not set")
+    assert patient.is_well_again("LAMP_TOKEN is not set")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_a_line_that_is_wrong(patient: Patient, settings: dict[str, str], words:
     assert any(part in lines[line - 1] for part in ("nonsense", "lmap_on", "a-package"))
     del lines[line - 1]
     file.write_text("\n".join(lines))
-    patient.is_well_again(words)
+    assert patient.is_well_again(words)
 
 
 def test_a_file_that_others_can_read(patient: Patient) -> None:
@@ -149,7 +150,7 @@ def test_a_file_that_others_can_read(patient: Patient) -> None:
     (patient.folder / ".env").chmod(0o644)
     found = patient.finds("can be read by others")
     assert patient.type(found["fix"]).returncode == 0
-    patient.is_well_again("can be read by others")
+    assert patient.is_well_again("can be read by others")
 
 
 def test_a_token_that_can_be_guessed(patient: Patient) -> None:
@@ -157,7 +158,7 @@ def test_a_token_that_can_be_guessed(patient: Patient) -> None:
     found = patient.finds("has only 11 characters")
     longer = patient.type(found["fix"].partition("the output of: ")[2]).stdout.strip()
     patient.config.write_text(patient.config.read_text().replace("short-token", longer))
-    patient.is_well_again("characters")
+    assert patient.is_well_again("characters")
 
 
 def ending_soon(made: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_certificate_that_ends_soon(patient: Patient) -> None:
     assert patient.type(found["fix"]).returncode == 0
     with running(patient.folder, {}) as gateway:
         assert gateway.announced["fingerprint"]
-        patient.is_well_again("The certificate ends")
+        assert patient.is_well_again("The certificate ends")
 
 
 def test_a_gateway_that_does_not_run(patient: Patient) -> None:
@@ -198,7 +199,7 @@ def test_a_gateway_that_does_not_run(patient: Patient) -> None:
         ["sh", "-c", f"exec {found['fix']}"], cwd=patient.elsewhere, env=env, stdout=quiet, stderr=quiet
     ) as process:
         try:
-            patient.is_well_again("No gateway runs here")
+            assert patient.is_well_again("No gateway runs here")
         finally:
             process.terminate()
 
@@ -246,7 +247,7 @@ def test_what_a_running_gateway_complains_of(
             patient.api.replies["/well"] = (401, {}, b"")
         patient.write(**settings)
         cure(patient, patient.finds(words)["fix"])
-        patient.is_well_again(words)
+        assert patient.is_well_again(words)
 
 
 def test_a_channel_that_is_away_leaves_the_terminal(patient: Patient) -> None:

@@ -42,7 +42,9 @@ def tool_refused(refused):
 
 
 def check(definition, **arguments):
+    """Refuses arguments that do not fit; otherwise what they are."""
     compile_validator(definition, declared_by(definition))(arguments)
+    return arguments
 
 
 def test_the_packaged_home_assistant_file_defines_four_tools():
@@ -266,7 +268,8 @@ args:
 {GET}
 """)
     )
-    check(definition, level=1, note="a, b", tags=["y"])
+    fitting = {"level": 1, "note": "a, b", "tags": ["y"]}
+    assert check(definition, **fitting) == fitting
 
 
 @pytest.mark.parametrize(

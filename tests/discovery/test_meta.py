@@ -154,6 +154,5 @@ def test_hydration_answers_the_whole_definition():
 def test_a_page_of_cards_fits_its_schema():
     home = catalog(HOME)
     page = browse(Browser(home.tools, home.titles()), query="create an issue")
-    jsonschema_rs.validator_for(PAGE_SCHEMA).validate(
-        msgspec.json.decode(msgspec.json.encode({"cards": page.cards}))
-    )
+    sent = msgspec.json.decode(msgspec.json.encode({"cards": page.cards}))
+    assert [error.message for error in jsonschema_rs.validator_for(PAGE_SCHEMA).iter_errors(sent)] == []

@@ -114,11 +114,15 @@ def test_every_tool_has_one_path_whatever_its_name_and_in_any_order(names, seed)
 def test_twenty_thousand_tools_of_one_server_stay_within_twenty_children():
     definitions = [Definition(name=f"get_record_{number}") for number in range(20_000)]
     tools = catalog({"bulk": definitions}).tools
-    check(grow(tools), tools)
+    root = grow(tools)
+    check(root, tools)
+    assert len(root.nodes["bulk"].nodes) <= MAX_CHILDREN
 
 
 def test_names_that_fold_together_get_paths_of_their_own():
     tools = catalog(
         {"lab": [Definition(name="Get.It"), Definition(name="get_it"), Definition(name="_get-it")]}
     ).tools
-    check(grow(tools), tools)
+    root = grow(tools)
+    check(root, tools)
+    assert len({path for path, _ in leaves(root)}) == 3

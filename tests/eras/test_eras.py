@@ -66,7 +66,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server_and_its_outcome_is_unknown(
             call = asyncio.create_task(one.call(f"{server}_{transport}__wait", key=key))
             await until(lambda: noted(gateway, "began", key), "the call's start")
             await cancel(gateway, call, key)
-            await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
+            assert await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
 
     run(scenario)
 

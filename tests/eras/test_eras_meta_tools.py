@@ -44,7 +44,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server(gateway, mode, client, serv
             call = asyncio.create_task(one.execute(f"{server}_http:wait", key=key))
             await until(lambda: noted(gateway, "began", key), "the call's start")
             await cancel(gateway, call, key)
-            await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
+            assert await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
 
     run(scenario)
 

@@ -85,8 +85,10 @@ def test_pipelined_requests_in_any_pieces_are_answered_in_order(tmp_path: Path, 
                 wire.send(stream[at : at + size])
                 if at % 997 == 0:
                     await asyncio.sleep(0)
-            for number, tool, _ in calls:
-                check(number, tool, (await wire.answer())[1])
+            answers = [(await wire.answer())[1] for _ in calls]
+        assert [answer["id"] for answer in answers] == [number for number, _, _ in calls]
+        for (number, tool, _), answer in zip(calls, answers, strict=True):
+            check(number, tool, answer)
 
     asyncio.run(story())
 

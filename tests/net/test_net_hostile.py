@@ -350,7 +350,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(run: Run, streamed: b
         async with serving(handler, limits=FAST) as server, connected(server, limit=1000) as client:
             await client.send(GET)
             await eventually(lambda: len(server.connections) == 1)
-            await eventually(lambda: not server.connections)
+            assert await eventually(lambda: not server.connections)
 
     run(main())
 

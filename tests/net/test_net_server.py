@@ -429,7 +429,7 @@ def test_a_client_that_leaves_in_mid_request_leaves_nothing_behind(run: Run, cut
             async with connected(server) as client:
                 await client.send(POST[:cut])
                 await eventually(lambda: len(server.connections) == 1)
-            await eventually(lambda: not server.connections)
+            assert await eventually(lambda: not server.connections)
 
     run(main())
 
@@ -571,7 +571,9 @@ def test_a_connection_that_ended_leaves_nothing_to_the_collector(run: Run) -> No
             gc.disable()
             try:
                 await ask(server, POST)
-                await eventually(lambda: not any(isinstance(one, Connection) for one in gc.get_objects()))
+                assert await eventually(
+                    lambda: not any(isinstance(one, Connection) for one in gc.get_objects())
+                )
             finally:
                 gc.enable()
 

@@ -183,6 +183,7 @@ def test_who_leaves_ends_the_work_that_was_done_for_them():
         await asyncio.gather(task, return_exceptions=True)
         while children() - before:
             await asyncio.sleep(0.01)
+        assert task.cancelled()
 
     run(story)
 

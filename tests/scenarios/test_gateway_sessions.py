@@ -81,13 +81,15 @@ def test_url_discovery_via_environment_variable(hooks, session):
 
 
 def test_start_gateway_on_session_start(hooks, session):
-    wait_for_sources(hooks.reached(session), "notes")
+    gateway = hooks.reached(session)
+    wait_for_sources(gateway, "notes")
+    assert gateway.request("GET", "/health", token=None).status == 200
 
 
 def test_the_gateway_of_a_session_logs_its_requests(hooks, session):
     hooks.reached(session).request("GET", "/health?asked-by-the-test", token=None)
     log = Path(session["data"]) / "serve.log"
-    eventually(lambda: "Request ended" in log.read_text(), "the line of the request")
+    assert eventually(lambda: "Request ended" in log.read_text(), "the line of the request")
 
 
 def test_gateway_runs_until_terminated(tmp_path):
@@ -109,7 +111,7 @@ def test_pid_file_management(hooks, ended):
 
 
 def test_stop_gateway_via_process_termination(ended):
-    eventually(lambda: not running_pids({ended.row["pid"]}), "the gateway's end", 10)
+    assert eventually(lambda: not running_pids({ended.row["pid"]}), "the gateway's end")
 
 
 def test_emergency_shutdown(hooks):

@@ -180,7 +180,7 @@ def test_a_closed_source_ends_its_parked_calls(old_server: dict) -> None:
         async with connected(KnownAsOld(), **old_server) as made:
             await made.call("push", conversation=modern())
             (parked,) = made.source.bridge.parking.waiting.values()
-        await until(parked.task.done)
+        assert await until(parked.task.done)
 
     run(story())
 
@@ -247,8 +247,9 @@ def test_a_cancelled_call_is_cancelled_upstream(both_eras: Upstream, conversatio
             await until(lambda: in_flight(made))
             running.cancel()
             await asyncio.wait([running])
-            while int(await made.text("was_cancelled")) == before:
+            while (now := int(await made.text("was_cancelled"))) == before:
                 await asyncio.sleep(0.02)
+            assert now == before + 1
 
     run(story())
 

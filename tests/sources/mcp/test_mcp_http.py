@@ -824,7 +824,7 @@ def test_the_get_stream_of_a_handshake_server_brings_its_changes() -> None:
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
             watching = asyncio.create_task(made.source.watch())
-            await until(lambda: len(made.source.tools.definitions) >= 2)
+            assert await until(lambda: len(made.source.tools.definitions) >= 2)
             watching.cancel()
 
     with_server(handler, story)
@@ -1154,8 +1154,9 @@ def test_a_stream_of_notices_that_is_often_ended_is_opened_again(monkeypatch: py
             await handshake(request)
 
     async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made, asyncio.timeout(5):
-            await made.source.watcher.changed.wait()
+        async with connected(url=upstream.url) as made:
+            assert await until(made.source.watcher.changed.is_set)
+        assert ended == 12
 
     with_server(handler, story)
 

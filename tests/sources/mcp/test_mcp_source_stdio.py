@@ -155,7 +155,7 @@ async def hang_and_give_up(made: Bench) -> None:
 async def test_a_call_past_its_deadline_is_cancelled_upstream() -> None:
     async with connected(**zoo()) as made:
         await hang_and_give_up(made)
-        await until(lambda: "cancelled True" in last_words(made))
+        assert await until(lambda: "cancelled True" in last_words(made))
         assert await made.text("echo", {"text": "next"}) == "next"
 
 
@@ -166,7 +166,7 @@ async def test_a_cancelled_task_passes_the_cancel_on() -> None:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
-        await until(lambda: "cancelled True" in last_words(made))
+        assert await until(lambda: "cancelled True" in last_words(made))
 
 
 async def test_a_crash_during_a_call_leaves_its_outcome_unknown_and_ends_the_watch() -> None:
@@ -352,7 +352,10 @@ def server_of(made: Bench) -> int:
 
 
 def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # also where it ends between the two looks
+        return False
 
 
 @pytest.mark.parametrize("leaves", ["forks", "daemon"])
@@ -395,7 +398,7 @@ async def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> N
         await until(lambda: "grandchild" in last_words(made))
         grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
         os.killpg(server_of(made), signal.SIGKILL)
-        await until(lambda: not alive(grandchild))
+        assert await until(lambda: not alive(grandchild))
 
 
 GATEWAY = """

@@ -167,11 +167,12 @@ def program(argv: Sequence[str], *arguments: str) -> dict[str, Any]:
     return {"command": argv[0], "args": (*argv[1:], *arguments)}
 
 
-async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
-    """Wait for something another task or process does."""
+async def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """What something is as soon as another task or process has made it true."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not (found := condition()):
             await asyncio.sleep(0.01)
+    return found
 
 
 @dataclass

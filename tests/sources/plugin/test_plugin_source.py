@@ -27,9 +27,10 @@ from agent_gate.sources.plugin.loading import load_handler
 Run = Callable[[Any], Any]
 
 
-async def eventually(condition: Callable[[], Any]) -> None:
+async def eventually(condition: Callable[[], Any]) -> bool:
     while not condition():
         await asyncio.sleep(0.005)
+    return True
 
 
 async def test_a_plugin_gets_its_configuration_and_its_tools_and_answers(make: Make) -> None:
@@ -253,9 +254,9 @@ async def test_a_plugin_whose_own_check_says_no_is_shown_as_unwell(monkeypatch: 
     async with PluginSource(config_of("Good"), Checked, toolbox(Pool())) as source:
         await source.connect()
         watching = asyncio.ensure_future(source.watch())
-        await eventually(lambda: source.unwell == "its own health check fails")
+        assert await eventually(lambda: source.unwell == "its own health check fails")
         answers.pop(0)
-        await eventually(lambda: source.unwell is None)
+        assert await eventually(lambda: source.unwell is None)
         watching.cancel()
 
 
