@@ -773,7 +773,8 @@ def test_what_init_says_comes_next_can_be_typed_as_it_is(tmp_path, folder, named
     )
     steps = [line.partition("#")[0].strip() for line in done.stdout.partition("Next:\n")[2].splitlines()]
     serve = named or " --config config.yaml"
-    assert steps == [f"agent-gate serve{serve}", f"agent-gate connect{named}", f"agent-gate approvals{named}"]
+    commands = [f"import{named}", f"serve{serve}", f"connect{named}", f"approvals{named}"]
+    assert steps == [f"agent-gate {command}" for command in commands]
 
 
 @pytest.mark.parametrize("behind", ["nothing", "home"])

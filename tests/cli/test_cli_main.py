@@ -25,7 +25,7 @@ from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.diagnosis import Here, diagnose
 from agent_gate.cli.operator import AdminClient, OperatorGroup
-from agent_gate.cli.output import paint, table
+from agent_gate.cli.output import one_line, paint, table
 from agent_gate.cli.toolhelp import tool_help
 from agent_gate.core.tool import Definition
 from agent_gate.errors import InvalidArgs, Unreachable, UpstreamError
@@ -657,3 +657,9 @@ def test_the_bridge_takes_a_token_with_the_line_break_of_its_file(monkeypatch: p
     assert read_token(None) == TOKEN
     monkeypatch.setenv("AGENT_TOKEN", "\n")
     assert read_token(None) is None
+
+
+def test_a_table_shows_one_line_of_a_programs_last_words() -> None:
+    said = one_line("box exited with code 1\nIts last words were:\nnpm error code E404\nnpm error 404")
+    assert said == "box exited with code 1: npm error code E404 …"
+    assert one_line("box: refused") == "box: refused"

@@ -256,3 +256,9 @@ def test_a_channel_that_is_away_leaves_the_terminal(patient: Patient) -> None:
         gateway.call("lamp_on", wait=0)
         found = patient.finds("Questions do not get through")
         assert "lamp_on" in patient.type(found["fix"]).stdout
+
+
+def test_a_program_that_is_missing_is_no_small_thing(patient: Patient) -> None:
+    patient.write(more="servers: {box: {command: /nowhere/box}}")
+    found = patient.finds("/nowhere/box does not exist")
+    assert found["why"] == "Its tools cannot be called"

@@ -1,3 +1,5 @@
+import re
+
 import jsonschema_rs
 import msgspec
 import pytest
@@ -69,6 +71,32 @@ def test_an_unknown_meta_tool_names_the_known_ones():
 def test_a_wrong_argument_of_a_meta_tool_is_told_what_it_takes():
     with pytest.raises(InvalidArgs, match=r"unknown field `tool`. It takes tool_id, args\.$"):
         parse("tool_execute", {"tool": "a:b"})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("tool_execute", {"tool_id": "a:b", "path": "/x"}, "The tool's own arguments go into `args`."),
+        (
+            "tool_execute",
+            {"tool_id": "a:b", "args": '{"path": "/x"'},
+            "The text of `args` is no JSON object.",
+        ),
+        (
+            "tool_view",
+            {"handle": "result:1", "selector": "lines"},
+            "The text of `selector` is no JSON object.",
+        ),
+    ],
+)
+def test_what_models_write_in_the_wrong_place_is_told_where_it_belongs(name, arguments, said):
+    with pytest.raises(InvalidArgs, match=re.escape(said)):
+        parse(name, arguments)
+
+
+def test_a_selector_that_is_written_as_text_is_taken():
+    wanted = parse("tool_view", {"handle": "result:1", "selector": {"type": "head"}})
+    assert parse("tool_view", {"handle": "result:1", "selector": '{"type": "head"}'}) == wanted
 
 
 @pytest.mark.parametrize(

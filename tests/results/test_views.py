@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -172,8 +173,8 @@ def test_every_view_is_bounded_or_refused(value, selector, budget):
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, "第" * 500_000, "a b " * 500_000])
 def test_a_huge_single_line_is_cut_to_the_budget(text):
-    for kind in ("head", "lines", "grep"):
-        page = view(reading(text), {"type": kind, "pattern": "."}, fits)
+    for selector in ({"type": "head"}, {"type": "lines"}, {"type": "grep", "pattern": "."}):
+        page = view(reading(text), selector, fits)
         assert count(page.text) <= VIEW_BUDGET
         assert page.left or "more characters" in page.text
 
@@ -244,3 +245,15 @@ def test_grep_and_lines_count_the_same_lines(text):
 def test_no_match_reaches_over_the_end_of_a_line():
     for over in (r"a\sb", "a[^x]b", r"(?s)a.b", r"a\nb"):
         assert look(ResultReading("a\nb"), type="grep", pattern=over).text == ""
+
+
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        ({"type": "lines", "from": 5}, "A lines selector has no `from`. It takes start, end."),
+        ({"type": "grep", "pattern": "x", "flags": "i"}, "It takes pattern, ignore_case, start."),
+    ],
+)
+def test_a_selector_that_says_more_than_it_can_is_not_half_obeyed(selector, said):
+    with pytest.raises(InvalidArgs, match=re.escape(said)):
+        view(LOG, selector, fits)

@@ -448,7 +448,7 @@ async def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it
 
 def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugging(caplog, monkeypatch):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.0)
-    reasons = ["refused", "refused", "no route"]
+    reasons = ["refused", "refused\nIts last words were:\nsee /tmp/1.log", "no route"]
 
     class Broken(Shed):
         async def connect(self):
@@ -466,7 +466,37 @@ def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugg
     with caplog.at_level(logging.DEBUG, keeper_module.log.name):
         asyncio.run(main())
     failures = [(record.levelname, record.reason) for record in caplog.records if hasattr(record, "reason")]
-    assert failures == [("ERROR", "refused"), ("DEBUG", "refused"), ("ERROR", "no route")]
+    assert [level for level, _ in failures] == ["ERROR", "DEBUG", "ERROR"], "only its last words changed"
+
+
+@pytest.mark.parametrize(("serves", "failed"), [(True, [0, 0, 0]), (False, [0, 1, 2])])
+async def test_a_source_that_answered_before_it_died_is_tried_again_as_soon_as_at_first(
+    monkeypatch, serves, failed
+):
+    waits = []
+    monkeypatch.setattr(keeper_module, "delay", lambda failures: waits.append(failures) or 0.0)
+
+    class Mortal(Shed):
+        async def connect(self):
+            self.lose = asyncio.Event()
+            return ()
+
+        async def watch(self):
+            await self.lose.wait()
+            raise DependencyUnavailable("it exited with code 3")
+
+    mortal = Mortal()
+    keeper, life = await started(mortal, connected=False)
+    async with asyncio.timeout(5):
+        for deaths in range(1, 4):
+            await status(keeper, Status.READY)
+            if serves:
+                await keeper.answer(job())
+            mortal.lose.set()
+            while len(waits) < deaths:
+                await asyncio.sleep(0)
+    assert waits == failed
+    await ended(life)
 
 
 async def test_a_source_that_is_tried_again_is_shown_as_what_it_last_was(monkeypatch):

@@ -104,6 +104,10 @@ def readable(config: Path | None) -> Loaded | None:
 UNSET = re.compile(r"the environment variable (\w+) is not set|, nor is (\w+) \(")
 DOES_NOT_START = "The gateway does not start with this file; one that runs goes on with what it had"
 DOES_NOT_HOLD = "The gateway runs with it, but a rule or a tool does not do what the file says"
+MISSING, ABSENT = (
+    "Its tools cannot be called",
+    re.compile(r"\.command: .+ (?:does not exist|is not found on PATH)"),
+)
 PLACED, RUN = re.compile(r"(.+?:\d+:\d+): "), re.compile("; run: (.+)")
 
 
@@ -131,7 +135,7 @@ def of_files(here: Here) -> Iterable[DoctorFinding]:
         edit = f"Edit {placed[1] if placed else here.config}; docs/configuration.md explains each key"
         yield DoctorFinding(
             what=warning,
-            why="It works, but not as well or as safely as it could",
+            why=MISSING if ABSENT.search(warning) else "It works, but not as well or as safely as it could",
             fix=run[1] if run else edit,
             serious=False,
         )
@@ -216,6 +220,7 @@ def of_agents(loaded: Loaded, config: Path | None) -> Iterable[DoctorFinding]:
 
 
 CURES = (
+    ((" is left out: ",), "Rename the tools, or take `prefix: false` away"),
     (
         (".command: ", "not found", "No such file", "cannot be started", "Permission denied"),
         "Install its program, or correct `command`",
@@ -296,9 +301,13 @@ LESS_THAN_READY = {
 }
 
 
+LEFT_OUT = "What is left out cannot be called"
+
+
 def of_source(source: dict[str, Any], here: Here) -> Iterable[DoctorFinding]:
     if why := LESS_THAN_READY.get(source["state"]):
-        yield DoctorFinding(what=said_of(source), why=why, fix=cure(source, here))
+        left_out = " is left out: " in source["reason"]
+        yield DoctorFinding(what=said_of(source), why=LEFT_OUT if left_out else why, fix=cure(source, here))
 
 
 def said_of(source: dict[str, Any]) -> str:

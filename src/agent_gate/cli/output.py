@@ -95,6 +95,13 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], nothing: str
     return "\n".join(lines)
 
 
+def one_line(reason: str) -> str:
+    """A reason for a table: with the first of a program's last words, where it has some; `doctor` shows them all."""
+    said, _, words = reason.partition("\n")
+    first = words.partition("\n")[2].partition("\n")[0]
+    return f"{said}: {first} …" if first else said
+
+
 def ago(at: float | None) -> str:
     return "" if at is None else span(time.time() - at) + " ago"
 

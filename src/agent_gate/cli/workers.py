@@ -22,6 +22,7 @@ from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError
+from agent_gate.net.server import cannot_listen
 from agent_gate.sources.mcp.process.lender import Lender
 
 STOP = (signal.SIGINT, signal.SIGTERM)
@@ -61,9 +62,7 @@ def hold_port(host: str, port: int, life: ExitStack) -> int:
     try:
         held.bind((host, port))
     except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; stop what uses it, or choose another host or port"
-        ) from error
+        raise cannot_listen(host, port, error) from error
     return int(held.getsockname()[1])
 
 

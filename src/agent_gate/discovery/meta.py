@@ -116,6 +116,9 @@ ARGUMENTS: Mapping[str, type[Args]] = {
 }
 
 
+OBJECTS = ("args", "selector")
+
+
 def meta_tools(mode: Mode) -> tuple[Mapping[str, Any], ...]:
     """The meta-tools of a mode, as MCP tool definitions."""
     return META_TOOLS[mode]
@@ -126,24 +129,32 @@ def parse(name: str, arguments: Mapping[str, Json]) -> Args:
     kind = ARGUMENTS.get(name)
     if kind is None:
         raise ToolNotFound(f"Unknown tool: {name}. The meta-tools are {', '.join(ARGUMENTS)}.")
-    if kind is ExecuteArgs and isinstance(arguments.get("args"), str):
-        arguments = {**arguments, "args": _decoded(arguments["args"])}
+    written = {key: _decoded(text) for key in OBJECTS if isinstance(text := arguments.get(key), str)}
+    arguments = {**arguments, **written}
     try:
         found: Args = msgspec.convert(arguments, kind)
     except msgspec.ValidationError as error:
         takes = ", ".join(kind.__struct_fields__)
-        raise InvalidArgs(f"{name}: {error}. It takes {takes}.") from error
+        raise InvalidArgs(f"{name}: {error}. It takes {takes}.{_advice(kind, arguments)}") from error
     if isinstance(found, BrowseArgs) and not 1 <= found.top_k <= MOST:
         raise InvalidArgs(f"tool_browse: `top_k` is from 1 to {MOST}.")
     return found
 
 
-def _decoded(args: str) -> Json:
+def _decoded(text: str) -> Json:
     """Models write an object now and then as the text of one; a text that is none stays what it is."""
     try:
-        return msgspec.json.decode(args)
+        return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return args
+        return text
+
+
+def _advice(kind: type[Args], arguments: Mapping[str, Json]) -> str:
+    """What the names alone do not say: that a text is no JSON, and where a tool's own arguments belong."""
+    if broken := [key for key in OBJECTS if isinstance(arguments.get(key), str)]:
+        return f" The text of `{broken[0]}` is no JSON object."
+    strays = kind is ExecuteArgs and arguments.keys() - set(kind.__struct_fields__)
+    return " The tool's own arguments go into `args`." if strays and "tool_id" in arguments else ""
 
 
 def error_body(error: GatewayError, path: str = "") -> dict[str, Any]:

@@ -88,10 +88,7 @@ class Server:
                 reuse_port=shared or None,
             )
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}; "
-                "stop what uses it, or choose another host or port"
-            ) from error
+            raise cannot_listen(host, port, error) from error
         bound = self._listener.sockets[0].getsockname()
         self.address, self.port = bound[0], bound[1]
         self._sweep()
@@ -200,6 +197,12 @@ class Server:
             await asyncio.wait(tasks)
         if self._sweeper is not None:
             self._sweeper.cancel()
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
+    why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+    cure = "stop what uses it, or choose another port: `port` in the configuration, or --port"
+    return ConfigError(f"cannot listen on {host}:{port}: {why}; {cure}")
 
 
 def bind_unix(path: Path) -> socket.socket:

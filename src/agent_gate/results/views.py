@@ -41,10 +41,11 @@ class ResultView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def view(reading: ResultReading, selector: Selector, fits: Fits, budget: int = VIEW_BUDGET) -> ResultView:
     """Look at a part of a result. Raises `ViewFailed` for an unknown selector, `InvalidArgs` for a bad one."""
     kind = selector.get("type")
-    look = VIEWS.get(kind) if isinstance(kind, str) else None
-    if look is None:
+    if not isinstance(kind, str) or kind not in VIEWS:
         raise ViewFailed(f"The selector needs a `type`: one of {', '.join(VIEWS)}.")
-    return look(reading, selector, Frame(fits, budget))
+    if unknown := sorted(selector.keys() - {"type", *TAKEN[kind]}):
+        raise InvalidArgs(f"A {kind} selector has no `{unknown[0][:64]}`. It takes {', '.join(TAKEN[kind])}.")
+    return VIEWS[kind](reading, selector, Frame(fits, budget))
 
 
 class Frame:
@@ -298,3 +299,13 @@ VIEWS: Mapping[str, Callable[[ResultReading, Selector, Frame], ResultView]] = {
     "jsonpath": jsonpath,
     "part": part,
 }
+TAKEN: Mapping[str, tuple[str, ...]] = {
+    "head": ("chars", "start"),
+    "lines": ("start", "end"),
+    "rows": ("start", "end"),
+    "json_keys": ("path", "keys"),
+    "grep": ("pattern", "ignore_case", "start"),
+    "jsonpath": ("path", "start"),
+    "part": ("index",),
+}
+"""What each may say beside its `type`."""

@@ -73,6 +73,7 @@ class Keeper:
         self._running = 0
         self._over = False
         self._coming_back = False
+        self._served = False
         self._refused: SignInNeeded | None = None
         self._left_out: tuple[str, ...] = ()
         self.restarts = 0
@@ -193,7 +194,7 @@ class Keeper:
             self.tried.set()
             self._last_failure = ""
             self._circuit.worked()
-            self._coming_back = False
+            self._coming_back = self._served = False
             self._move(Status.READY)
             self._ready.set()
             began = self._clock.monotonic()
@@ -203,7 +204,7 @@ class Keeper:
             finally:
                 self._ready.clear()
                 self._coming_back = True
-                if self._clock.monotonic() - began > HEALTHY_AFTER:
+                if self._served or self._clock.monotonic() - began > HEALTHY_AFTER:
                     self._failures = 0
                 if not self.plan.on_demand:
                     self._publish(self.plan, None, False)
@@ -282,7 +283,8 @@ class Keeper:
         self.restarts += 1
         self._next_try = self._clock.now() + wait
         before, self._last_failure = self._last_failure, self._redact(reason)
-        again = self._last_failure == before
+        # What a program prints changes with every try, such as the name of its log.
+        again = sentence(self._last_failure) == sentence(before)
         self._move(Status.FAILED, self._last_failure, logging.DEBUG if again else logging.ERROR)
         self._publish(self.plan, None, self.plan.on_demand and self.known)
         self.tried.set()
@@ -371,6 +373,7 @@ class Keeper:
             self._running -= 1
             if self.plan.on_demand:
                 self._used = self._clock.monotonic()
+        self._served = True
         if self._circuit.failures:
             self._circuit.worked()
         return result

@@ -147,7 +147,9 @@ def next_steps(folder: Path, wanted: Wanted) -> str:
     config = folder / "config.yaml"
     start = f"demo --folder {folder}" if wanted.behind == HOME else f"serve --config {config}"
     where = "" if folder == Path() else f" --config {config}"
+    taking = {f"import{where}": "take over the MCP servers of your clients"}
     steps = {
+        **(taking if wanted.behind == NOTHING else {}),
         start: "",
         f"connect{where}": "put it into Claude, Cursor, VS Code, …",
         f"approvals{where}": "answer what waits for you",

@@ -8,11 +8,13 @@ import click
 
 from agent_gate.approval.render import visible, visible_lines
 from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, segment, tell
-from agent_gate.cli.output import ago, table
+from agent_gate.cli.output import ago, one_line, table
 
 
 def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
-    rows = [(s["key"], s["kind"], s["status"], ago(s["since"]), s["tools"], s["reason"]) for s in states]
+    rows = [
+        (s["key"], s["kind"], s["status"], ago(s["since"]), s["tools"], one_line(s["reason"])) for s in states
+    ]
     headers = ("source", "kind", "state", "since", "tools", "reason")
     lines = [table(headers, rows, "No sources are configured.")]
     for change in changes:

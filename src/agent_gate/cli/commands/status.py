@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import print_json, say, table
+from agent_gate.cli.output import one_line, print_json, say, table
 
 USUAL = Path("config.yaml")
 
@@ -55,7 +55,7 @@ def gateway_lines(gateways: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def summary(status: dict[str, Any], where: Sequence[str] = (), config: Path | None = None) -> str:
-    rows = [(s["key"], s["state"], s["tools"], s["reason"]) for s in status["sources"]]
+    rows = [(s["key"], s["state"], s["tools"], one_line(s["reason"])) for s in status["sources"]]
     parts = [
         f"agent-gate {status['version']} at {status['url']} (pid {status['pid']})",
         f"{status['tools']} tools, {len(status['agents'])} agent{'' if len(status['agents']) == 1 else 's'}, {status['pending_approvals']} waiting for a person, {status['running_calls']} running",

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from agent_gate.config.decode import SECRET_NAME, Reading, convert, decode, rela
 from agent_gate.config.doubts import warn_of_loaded_code, warn_of_plain_http
 from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.files.variables import is_off
+from agent_gate.config.servers.fetched import moving
 from agent_gate.config.servers.settings import ServerAuth, ServerSettings, Transport
 from agent_gate.config.shape import keys
 from agent_gate.config.signin import check_accounts, check_sign_in
@@ -39,25 +39,6 @@ SAME = {
     "disabledTools": "exclude",
 }
 LONGEST_LIKELY = 3600.0
-LAUNCHERS = (
-    ("npx",),
-    ("bunx",),
-    ("uvx",),
-    ("pnpx",),
-    ("npm", "exec"),
-    ("npm", "x"),
-    ("pnpm", "dlx"),
-    ("yarn", "dlx"),
-    ("bun", "x"),
-    ("uv", "tool", "run"),
-    ("pipx", "run"),
-)
-ENGINES = frozenset({"docker", "podman"})
-PACKAGE_FLAGS = frozenset({"--package", "-p", "--from"})
-EXACT = re.compile(r"(?:@[^@/]+/)?[^@/=<>~!]+@v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
-EXACT_PYTHON = re.compile(r"[^@/=<>~!]+(?:@|==)v?\d[0-9A-Za-z.+!-]*")
-"""A package with one version, and no range or tag that moves: `pkg@1` is one version for Python, and a range for npm."""
-PYTHON = frozenset({"uv", "uvx", "pipx"})
 
 
 def read_servers(
@@ -177,47 +158,12 @@ def doubt_server(server: ServerSettings, node: Node, path: str, reading: Reading
 
 
 def check_package(server: ServerSettings, node: Node, path: str, reading: Reading, *, strict: bool) -> None:
-    """Say when a launcher fetches whatever version is newest at the time."""
-    package = fetched_package(server)
-    exact = EXACT_PYTHON if Path(server.command).name in PYTHON else EXACT
-    if package is None or exact.fullmatch(package):
+    """Say when starting a server fetches whatever version is newest at the time."""
+    found = moving(server.command, server.args)
+    if found is None:
         return
-    image = Path(server.command).name in ENGINES
-    how = "NAME:VERSION or NAME@sha256:…" if image else "PACKAGE@VERSION, with one exact version"
-    message = f"{server.command} fetches {package} without a fixed version; write {how}"
+    message = f"{found.program} fetches {found.what} without a fixed version; write {found.write}"
     mark = (node.get("args") or node).mark
     if strict and server.enabled:
         fail(mark, join(path, "args"), f"{message} (strict_supply_chain)")
     reading.warn(mark, join(path, "args"), message)
-
-
-def fetched_package(server: ServerSettings) -> str | None:
-    """The package that a launcher such as npx downloads and runs; None where nothing is fetched."""
-    program, args = Path(server.command).name, server.args
-    if program in ENGINES:
-        return fetched_image(args)
-    for words in LAUNCHERS:
-        if program == words[0] and args[: len(words) - 1] == words[1:]:
-            return named_package(args[len(words) - 1 :])
-    return None
-
-
-def named_package(args: Sequence[str]) -> str | None:
-    named = False
-    for arg in args:
-        flag, _, value = arg.partition("=")
-        if named or not arg.startswith("-"):
-            return None if arg.startswith((".", "/")) else arg
-        if flag in PACKAGE_FLAGS and value:
-            return value
-        named = flag in PACKAGE_FLAGS
-    return None
-
-
-def fetched_image(args: Sequence[str]) -> str | None:
-    """The image of `docker run`: the first word that looks like one behind the options; only a floating one is named."""
-    if "run" not in args:
-        return None
-    words = args[args.index("run") + 1 :]
-    floating = [word for word in words if not word.startswith("-") and word.endswith(":latest")]
-    return floating[0] if floating else None

@@ -100,7 +100,7 @@ SERVERS = Section(
         "mcpServers": InFile(PASTED, "MCP servers as they stand in a client's file."),
         "strict_supply_chain": InFile(
             {"type": ["boolean", "string"], "default": False},
-            "Refuse servers whose package has no version, instead of warning.",
+            "Refuse servers whose package or image has no version, instead of warning.",
         ),
     },
     (ServerSettings, ServerAuth),
