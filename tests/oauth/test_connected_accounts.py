@@ -176,7 +176,7 @@ async def test_t49_an_account_that_was_taken_back_is_told_once_and_not_tried_aga
     async with a_house(at(tmp_path), tmp_path / "data") as house:
         connected = await signed_in(house, authority)
         told: list[str] = []
-        house.connections.lost = lambda owner, _why: told.append(owner)
+        house.connections.subscribe(lambda owner, _why: told.append(owner))
         gone = changed(connected.tokens, refresh_token="never-issued", expires_at=1.0)
         await house.connections.keep(OWNER, changed(connected, tokens=gone))
         before = authority.count("/token")

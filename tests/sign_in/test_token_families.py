@@ -23,7 +23,7 @@ class SmallFamilies:
             store, clock, {"https://gate.example/mcp": "/mcp"}.get, lambda: Caller(name="", max_pending=3)
         )
         self.tokens = Tokens()
-        self.signed_in.changed = lambda: self.tokens.replace(self.signed_in.credentials())
+        self.signed_in.subscribe(lambda: self.tokens.replace(self.signed_in.credentials()))
 
     async def open(self):
         return await self.signed_in.open_family(NEW, lambda _family: [])

@@ -24,8 +24,11 @@ class Quota:
     def __init__(self, clock: Clock, what: str = "calls", each: int = 1) -> None:
         self._clock, self._what, self._each = clock, what, each
         self._times: dict[str, deque[float]] = {}
-        self.elsewhere: dict[str, int] = {}
+        self._elsewhere: dict[str, int] = {}
+
+    def hear_others(self, used: dict[str, int]) -> None:
         """What other gateways counted in their last minute, by caller, as far as they said so."""
+        self._elsewhere = used
 
     def most_used(self, most: int) -> list[tuple[str, int]]:
         """How much was counted of each caller in the last minute, the most first."""
@@ -51,7 +54,7 @@ class Quota:
             times = self._times[caller.name] = deque()
         while times and times[0] <= now - WINDOW:
             times.popleft()
-        elsewhere = self.elsewhere.get(caller.name, 0) if self.elsewhere else 0
+        elsewhere = self._elsewhere.get(caller.name, 0) if self._elsewhere else 0
         if len(times) + elsewhere >= limit:
             wait = max(0.1, times[0] + WINDOW - now) if times else LOOK_AGAIN
             raise RateLimited(

@@ -46,7 +46,7 @@ class SharedUsage:
             (self._store.chain,),
         )
         for name, counter in self._counters.items():
-            counter.elsewhere = {caller: int(used) for found, caller, used in rows if found == name}
+            counter.hear_others({caller: int(used) for found, caller, used in rows if found == name})
 
     async def purge(self) -> None:
         await self._store.write(Statement(f"DELETE FROM usage WHERE ends_at <= {self._store.now}"))

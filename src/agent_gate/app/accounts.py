@@ -58,7 +58,7 @@ class GatewayAccounts:
         await self.custody.open()
         await self.sign_ins.load()
         await self.peering.open(self._gateway.folder, self.custody.vault, self._gateway.settings.gateway.id)
-        self.custody.accounts.lost = self._lost
+        self.custody.accounts.subscribe(self._lost)
         self._gateway.kept.inbox.subscribe(self._heard)
 
     async def start(self, sweeper: Sweeper) -> None:

@@ -70,16 +70,12 @@ class PeersWay:
             ),
         )
         self._server = Server(logged(self._surface.handle), upgrade=self._surface.upgrade, limits=BOUNDS)
-        self._shown, self._strangers = "", False
+        self._shown, self._strangers, self._listens = "", False, False
 
     @property
     def address(self) -> str:
         host = self._place.host if self._place is not None else ""
         return opened_at(host, self._server.port, secure=True).replace("https:", "wss:")
-
-    @property
-    def listens(self) -> bool:
-        return self._peering.listener is self
 
     def hear_hosts(self, settings: Settings) -> None:
         """Ask the hosts on this machine for the events that they may publish."""
@@ -107,20 +103,22 @@ class PeersWay:
         self._shown = passport.fingerprint
         shown = passport.listening(strangers=False)
         await self._server.start(self._place.host, self._place.port, ssl=shown)
-        self._peering.listener = self
-        self._listeners.peers_url = self.address
+        self._listens = True
+        self._peering.take_listener(self)
+        self._listeners.announce_peers(self.address)
         sweeper.run_every(HOUR, self._renew)
 
     async def stop(self) -> None:
         for task in self._hearing:
             task.cancel()
         await asyncio.gather(*self._hearing, return_exceptions=True)
-        if self.listens:
-            self._peering.listener = None
+        if self._listens:
+            self._listens = False
+            self._peering.take_listener(None)
             await self._server.drain(0.5)
 
     async def take_strangers(self, yes: bool) -> None:
-        if self.listens and yes != self._strangers:
+        if self._listens and yes != self._strangers:
             self._strangers = yes
             await self._show()
 

@@ -9,7 +9,7 @@ from agent_gate.access.sign_in.clients import SignInClients
 from agent_gate.access.sign_in.consents import SignInsBegun
 from agent_gate.access.sign_in.desk import KEY, WIRE, SignInDesk
 from agent_gate.access.sign_in.documents import ClientDocuments
-from agent_gate.access.sign_in.families import SignedIn
+from agent_gate.access.sign_in.families import SignedIn, SignedInAgent, TokenFamily
 from agent_gate.access.sign_in.request import MCP_PATHS
 from agent_gate.app.vouching import Vouching
 from agent_gate.calls.sweeper import HOUR, Sweeper
@@ -38,9 +38,8 @@ class GatewaySignIn:
     def __init__(self, gateway: "Gateway", web: Web) -> None:
         self._gateway = gateway
         store, clock = gateway.kept.store, gateway.clock
-        self.signed_in = SignedIn(store, clock, self._audience, self._likeness)
+        self.signed_in = SignedIn(store, clock, self._audience, self._likeness, self._look_at)
         self.vouching = Vouching(gateway, web, self.signed_in)
-        self.signed_in.look_at = self.vouching.sign_ins.look_at
         self.desk = SignInDesk(
             SignInClients(store, clock, ClientDocuments(web, clock, self._reads_documents)),
             SignInsBegun(store, clock, hmac.digest(gateway.kept.state_key, b"codes", "sha256")),
@@ -50,6 +49,9 @@ class GatewaySignIn:
             self.vouching.people.allowance,
         )
         self._source = AgentsSource(self.desk, gateway.kept.inbox.get)
+
+    async def _look_at(self, family: TokenFamily, agent: SignedInAgent) -> SignedInAgent:
+        return await self.vouching.sign_ins.look_at(family, agent)
 
     def issuer(self) -> str | None:
         """Who gives the tokens, as documents name it; None while nobody can sign in."""
@@ -106,7 +108,7 @@ class GatewaySignIn:
         return f"{base}/#/approvals/{approval_id}" if reached else None
 
     async def start(self, sweeper: Sweeper) -> None:
-        self.signed_in.changed = self._gateway.refresh_agents
+        self.signed_in.subscribe(self._gateway.refresh_agents)
         self._gateway.calls.take_terms(self.desk.check_terms)
         self._gateway.kept.inbox.subscribe(self._heard)
         await self.offer()

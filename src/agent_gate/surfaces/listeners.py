@@ -58,7 +58,7 @@ class Listeners:
         self._client_document_url = settings.admin.client_document_url
         self._auth = settings.auth
         self.certificate: CertificateFiles | None = None
-        self.peers_url: str | None = None
+        self._peers_url: str | None = None
 
     async def start(
         self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler, socket_upgrade: Upgrade
@@ -184,6 +184,10 @@ class Listeners:
     def fingerprint(self) -> str | None:
         return self.certificate.fingerprint if self.certificate else None
 
+    def announce_peers(self, url: str | None) -> None:
+        """Paired components have a listener of their own, at this address."""
+        self._peers_url = url
+
     def announcement(self) -> dict[str, Any]:
         """The one line `serve` prints once they are up."""
         return {
@@ -192,7 +196,7 @@ class Listeners:
             "socket": str(self._at_start.admin.socket),
             "pid": os.getpid(),
             "fingerprint": self.fingerprint,
-            **({"peers": self.peers_url} if self.peers_url else {}),
+            **({"peers": self._peers_url} if self._peers_url else {}),
         }
 
     async def drain(self, seconds: float) -> None:

@@ -81,8 +81,11 @@ class Accounts:
         """Each with its version in the vault; another object whenever it was read anew."""
         self._renewing: dict[str, asyncio.Task[Connected]] = {}
         self._refused: dict[str, Connected] = {}
-        self.lost: Callable[[str, str], None] = lambda _owner, _why: None
-        """Told once of an account that its server takes no more, with why."""
+        self._lost: Callable[[str, str], None] = lambda _owner, _why: None
+
+    def subscribe(self, lost: Callable[[str, str], None]) -> None:
+        """Hear once of each account that its server takes no more, with why."""
+        self._lost = lost
 
     async def load(self) -> None:
         self.known = {
@@ -185,14 +188,14 @@ class Accounts:
             return now
         await self._vault.remove(owner, FIELD)
         self.known.pop(owner, None)
-        self.lost(owner, refusal.message)
+        self._lost(owner, refusal.message)
         raise SignInNeeded(f"The sign-in for {owner} has ended: {refusal.message}") from None
 
     def note_refused(self, owner: str, connected: Connected) -> None:
         """A token that cannot be renewed is not taken any more; said once of each."""
         if self._refused.get(owner) is not connected:
             self._refused[owner] = connected
-            self.lost(owner, "its token is not taken any more, and cannot be renewed")
+            self._lost(owner, "its token is not taken any more, and cannot be renewed")
 
     async def look_again(self, owner: str) -> Connected | None:
         """What is kept now; another process may have changed it."""

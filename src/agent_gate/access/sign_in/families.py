@@ -152,8 +152,11 @@ class NewSignIn:
     vouched: VouchedLogin | None = None
 
 
+LookAt = Callable[[TokenFamily, SignedInAgent], Awaitable[SignedInAgent]]
+
+
 class SignedIn:
-    """The live agents, families and access tokens. `changed` is told when who may come in is not who it was."""
+    """The live agents, families and access tokens."""
 
     def __init__(
         self,
@@ -161,19 +164,23 @@ class SignedIn:
         clock: Clock,
         audience: Callable[[str], str | None],
         likeness: Callable[[], Caller],
+        look_at: LookAt = nobody_looks,
     ) -> None:
         """`audience` is the path of a resource, None where it is none of ours any more; `likeness` is what each agent
-        is but for what was agreed on."""
+        is but for what was agreed on. `look_at` is asked before a family that came of a login is refreshed: what its
+        agent is now; it raises where nothing of it counts any more."""
         self._store, self._clock, self._audience, self._likeness = store, clock, audience, likeness
-        self.changed: Callable[[], None] = lambda: None
-        self.look_at: Callable[[TokenFamily, SignedInAgent], Awaitable[SignedInAgent]] = nobody_looks
-        """Asked before a family that came of a login is refreshed: what its agent is now; raises where nothing of it
-        counts any more."""
+        self._look_at = look_at
+        self._changed: Callable[[], None] = lambda: None
         self._agents: dict[str, SignedInAgent] = {}
         self._families: dict[str, TokenFamily] = {}
         self._access: dict[bytes, tuple[str, float]] = {}
         self._next_end = float("inf")
         self._changes = 0
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Hear that who may come in is not who it was."""
+        self._changed = changed
 
     async def load(self) -> None:
         """Read what is live. Where it is not what was known, whoever is in hears of it."""
@@ -203,7 +210,7 @@ class SignedIn:
         self._access = {bytes.fromhex(row[0]): (row[1], row[2]) for row in tokens if row[1] in self._families}
         self._note_end()
         if before != (self._agents, self._families, self._access):
-            self.changed()
+            self._changed()
 
     def _note_end(self) -> None:
         self._changes += 1
@@ -284,7 +291,7 @@ class SignedIn:
     def _remember(self, pair: TokenPair, family: str) -> None:
         self._access[digest(pair.access)] = (family, self._clock.now() + pair.seconds)
         self._note_end()
-        self.changed()
+        self._changed()
 
     async def refresh(self, token: str, client: str, proving: tuple[Statement, ...] = ()) -> TokenPair:
         """The next pair. A token that was used before gives another for a short while, and after it ends everything.
@@ -296,7 +303,7 @@ class SignedIn:
             raise dead_grant()
         await self._check_pace(family.id)
         if family.vouched is not None:
-            agent = await self.look_at(family, agent)
+            agent = await self._look_at(family, agent)
         pair, tokens = self._new_pair(family.id, agent)
         seen = Statement(
             "UPDATE signed_in_agents SET seen_at = ?, body = ? WHERE name = ?",
@@ -382,7 +389,7 @@ class SignedIn:
         self._families = {key: one for key, one in self._families.items() if key not in families}
         self._access = {key: one for key, one in self._access.items() if one[0] not in families}
         self._note_end()
-        self.changed()
+        self._changed()
 
     async def forget_ended(self) -> None:
         """Access tokens end on time, and so do agents; most of the time there is nothing to do."""

@@ -139,7 +139,11 @@ class Peering:
         self._sockets: dict[str, HostSocket] = {}
         self._tasks = KeptTasks(log, "A component that dialled in could not be served")
         self._window: Window | None = None
-        self.listener: PeersListener | None = None
+        self._listener: PeersListener | None = None
+
+    def take_listener(self, listener: PeersListener | None) -> None:
+        """Where components dial in, while something listens for them."""
+        self._listener = listener
 
     async def open(self, folder: Path, vault: Vault, gateway_id: str) -> None:
         """Find or make who this gateway is. Where that fails nobody can be paired or called; all else goes on."""
@@ -352,7 +356,7 @@ class Peering:
     @asynccontextmanager
     async def _awaited(self, wish: Wish, told: TellPhase) -> AsyncIterator[Line]:
         """The line of the one component that dials in while the window is open."""
-        if self.listener is None:
+        if self._listener is None:
             raise DependencyUnavailable(
                 "Nothing listens for components that dial in. Write `peers: {host: …, port: …}` into the configuration"
             )
@@ -360,15 +364,15 @@ class Peering:
             raise InvalidArgs(f"{self._window.name} is waited for already. Wait until that has ended")
         self._window = window = Window(wish.subject.component_id)
         try:
-            await self.listener.take_strangers(True)
-            told(0, f"waiting for {window.name} to dial {self.listener.address} for ten minutes")
+            await self._listener.take_strangers(True)
+            told(0, f"waiting for {window.name} to dial {self._listener.address} for ten minutes")
             line = await window.wait_for_line()
-            await self.listener.take_strangers(False)
+            await self._listener.take_strangers(False)
             yield line
             line.close()
         finally:
             self._window = None
-            await self.listener.take_strangers(False)
+            await self._listener.take_strangers(False)
 
     def expected(self) -> WebSocketHandler | None:
         """The line for somebody without a certificate; None unless an operator waits for exactly one."""
@@ -423,8 +427,8 @@ class Peering:
         self._store.post(row(new_id(), State.REFUSED, self._clock.now(), person, TOOL_ID, body))
 
     def _drop_strangers(self) -> None:
-        if self.listener is not None:
-            self.listener.drop_unknown()
+        if self._listener is not None:
+            self._listener.drop_unknown()
 
     # -- what comes after
 
