@@ -40,6 +40,7 @@ ASKED = Asked(
     facts={"element": "Buy now"},
     picture="image/png",
     number="47",
+    risks=("destructive",),
 )
 QUESTION = Approval(
     id="2" * 32,

@@ -21,8 +21,9 @@ from agent_gate.approval.channels import dispatcher as dispatching
 from agent_gate.approval.channels.buttons import CODES, Buttons
 from agent_gate.approval.channels.dispatcher import Dispatcher, ToldChannel
 from agent_gate.approval.channels.kind import QuietHours
+from agent_gate.approval.channels.push import message_of
 from agent_gate.approval.channels.quiet import Quiet
-from agent_gate.approval.channels.webhook import filled, sign, slack
+from agent_gate.approval.channels.webhook import clipped, filled, sign, slack
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import INVISIBLE, card, clock, fate, lines, visible, whole
 from agent_gate.config.load import load
@@ -69,6 +70,29 @@ def test_a_card_names_the_rule_that_almost_allowed_the_call():
     shown = "\n".join(lines(card(approval(decision=decision)), 1000.0))
     assert "no rule, so a person is asked (built in); allow light* would allow it, but argument x" in shown
     assert "would allow it" not in "\n".join(lines(card(approval()), 1000.0))
+
+
+def test_every_channel_says_first_that_a_call_is_destructive():
+    asked = approval(sentence="x" * 5000, risks=("destructive", "outward"))
+    shown = card(asked)
+    texts = {
+        "terminal, client and link": "\n".join(lines(shown, 1000.0)),
+        "telegram": chat.as_text(chat.parts(shown, 1000.0)[0]),
+        "telegram's list": chat.pending_list([shown], 1000.0),
+        "slack and ntfy": clipped(shown.title()),
+        "push": message_of(shown, asked.id).title,
+    }
+    assert {name for name, text in texts.items() if "destructive" not in text.replace("x", "")} == set()
+    assert texts["slack and ntfy"].startswith("[destructive, reaches outside] pi asks: ")
+    assert "destructive" not in "\n".join([*lines(card(approval()), 1000.0), card(approval()).title()])
+
+
+def test_below_its_title_a_card_says_nothing_twice():
+    asked = approval(sentence="Turn on?")
+    assert "Turn on?" not in "\n".join(lines(card(asked), 1000.0, titled=True))
+    ended = asked.ended(State.DENIED, Answer(verdict="deny", person="ann", channel="page"), 1001.0)
+    assert "Turn on?" in "\n".join(lines(card(ended), 1001.0, titled=True))
+    assert "Denied by ann" not in "\n".join(lines(card(ended), 1001.0, titled=True))
 
 
 def shows_everything(text):

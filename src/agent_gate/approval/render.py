@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from agent_gate.approval.risk import SAID
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.facts import beside
@@ -137,6 +138,7 @@ class Card:
     """Whether a yes must name the number that a browser shows."""
     count: int = 1
     yeses: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -146,8 +148,13 @@ class Card:
     def open(self) -> bool:
         return self.state == "pending"
 
+    def warned(self, text: str) -> str:
+        """A text with the dangers before it, where nothing that is long can push them out."""
+        named = ", ".join(SAID[risk][0] for risk in self.risks)
+        return f"[{named}] {text}" if named else text
+
     def title(self) -> str:
-        return f"{self.agent} asks: {self.sentence or self.signature}"
+        return self.warned(f"{self.agent} asks: {self.sentence or self.signature}")
 
     def folds(self, room: int = FOLD) -> bool:
         return any(len(argument.value) > room for argument in self.arguments)
@@ -224,6 +231,7 @@ def card(approval: Approval, redact: Redact = keep) -> Card:
             "wants_number": bool(approval.asked.number),
             "count": approval.decision.count,
             "yeses": approval.yeses,
+            "risks": approval.asked.risks,
         },
         redact,
     )
@@ -260,6 +268,7 @@ def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
         wants_number=bool(data.get("wants_number")),
         count=int(data.get("count") or 1),
         yeses=tuple(map(visible, data.get("yeses") or ())),
+        risks=tuple(risk for risk in data.get("risks") or () if risk in SAID),
         link=visible(str(shown.get("link", ""))) if data.get("surface") == OWN_SURFACE else "",
         **texts,
     )
@@ -270,11 +279,13 @@ def argument_lines(shown: Card, room: int = FOLD) -> list[str]:
     return [f"{argument.name} = {argument.folded(room)}" for argument in shown.arguments] or ["(none)"]
 
 
-def lines(shown: Card, now: float, room: int = FOLD) -> list[str]:
-    """The card as plain text, without the choices, which each channel offers in its own way."""
+def lines(shown: Card, now: float, room: int = FOLD, *, titled: bool = False) -> list[str]:
+    """The card as plain text, without the choices, which each channel offers in its own way, and without what the title
+    says where that stands above."""
     out = [shown.signature]
-    if shown.sentence:
+    if shown.sentence and not (titled and shown.open):
         out.append(f"  {shown.sentence}")
+    out += [f"  {': '.join(SAID[risk])}" for risk in shown.risks]
     if shown.link and shown.open:
         out.append(f"  open: {shown.link}")
     if shown.wants_number and shown.open:
@@ -286,7 +297,10 @@ def lines(shown: Card, now: float, room: int = FOLD) -> list[str]:
         out.append(f"  only {', '.join(shown.approvers)} may answer")
     if shown.open and shown.agreed():
         out.append(f"  {shown.agreed()}")
-    out.append(f"  time left: {shown.left(now)}" if shown.open else f"  {shown.outcome()}")
+    if shown.open:
+        out.append(f"  time left: {shown.left(now)}")
+    elif not titled:
+        out.append(f"  {shown.outcome()}")
     return out
 
 

@@ -6,6 +6,13 @@ from typing import Any, Literal
 from agent_gate.core.traits import NO_TRAITS, Traits
 
 Risk = Literal["destructive", "outward", "first", "unusual"]
+SAID: Mapping[str, tuple[str, str]] = {
+    "destructive": ("destructive", "it may destroy something"),
+    "outward": ("reaches outside", "it goes beyond its source, as a mail does"),
+    "first": ("first time", "no such call of this agent went well in the last 30 days"),
+    "unusual": ("unusual arguments", "they differ from those of earlier calls"),
+}
+"""Each danger in two words, and what it means."""
 ENOUGH = 5
 """As many earlier calls make a habit."""
 FEW_VALUES = 3
@@ -23,14 +30,19 @@ def risks(
 def _risks(
     arguments: Mapping[str, Any], traits: Traits, earlier: Sequence[Mapping[str, Any]]
 ) -> Iterator[Risk]:
-    if traits.destructive:
-        yield "destructive"
-    if traits.open_world:
-        yield "outward"
+    yield from standing_risks(traits)
     if not earlier:
         yield "first"
     elif is_unusual(arguments, earlier):
         yield "unusual"
+
+
+def standing_risks(traits: Traits) -> Iterator[Risk]:
+    """The dangers of every call of a tool, whatever its arguments are."""
+    if traits.destructive:
+        yield "destructive"
+    if traits.open_world:
+        yield "outward"
 
 
 def is_unusual(arguments: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> bool:

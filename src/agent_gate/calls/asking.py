@@ -11,6 +11,7 @@ from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.numbers import UNSAID, WRONG
 from agent_gate.approval.pictures import keep_picture, take_picture
+from agent_gate.approval.risk import standing_risks
 from agent_gate.calls import entries
 from agent_gate.calls.admit import DENIED
 from agent_gate.calls.in_force import InForce
@@ -190,6 +191,7 @@ class Asking:
             facts=case.facts,
             picture=picture.media_type if picture is not None else "",
             number=number,
+            risks=tuple(standing_risks(case.tool.traits)),
         )
 
     def case(self, approval: Approval) -> Case | None:

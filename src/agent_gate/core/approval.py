@@ -24,7 +24,7 @@ class Asked:
     """How a question was put. `wire` is the tool's name as people see it; `secret` names the arguments to mask when
     shown; `facts` are what its source said of the call; `picture` is the media type of the image that is kept beside
     it, empty where there is none. Where a yes must name a `number` that is shown elsewhere, no channel shows which one
-    it is."""
+    it is. `risks` are the dangers that the tool itself has."""
 
     at: float
     expires_at: float
@@ -34,6 +34,7 @@ class Asked:
     facts: Mapping[str, str] | None = None
     picture: str = ""
     number: str = field(default="", repr=False)
+    risks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

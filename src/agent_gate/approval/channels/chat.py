@@ -58,9 +58,11 @@ def parts(shown: Card, now: float, became: str = "") -> tuple[list[ChatPart], bo
     head = [
         ChatPart(
             "bold",
-            f"{shown.agent} asks: {fold(shown.sentence, SENTENCE_ROOM)}"
-            if shown.sentence
-            else f"{shown.agent} asks to call",
+            shown.warned(
+                f"{shown.agent} asks: {fold(shown.sentence, SENTENCE_ROOM)}"
+                if shown.sentence
+                else f"{shown.agent} asks to call"
+            ),
         ),
         ChatPart("code", fold(shown.signature, SIGNATURE_ROOM)),
     ]
@@ -97,7 +99,7 @@ def as_text(message: Iterable[ChatPart]) -> str:
 def pending_list(cards: Iterable[Card], now: float) -> str:
     """What is open, one line each, as many as a message holds."""
     rows = [
-        f"#{shown.short} {shown.agent}: {fold(shown.signature, 150)} ({span(shown.expires_at - now)} left, asked {clock(shown.asked_at)})"
+        f"#{shown.short} {shown.warned(shown.agent)}: {fold(shown.signature, 150)} ({span(shown.expires_at - now)} left, asked {clock(shown.asked_at)})"
         for shown in cards
     ]
     sizes = accumulate(units(row) + 1 for row in rows[:MOST_LISTED])

@@ -117,7 +117,7 @@ MOST: Mapping[str, tuple[int, Callable[[str], int]]] = {
 def fitted(shown: Card, now: float, most: int, size: Callable[[str], int]) -> str:
     """The card in lines, its values folded until it fits; what is cut even then says so."""
     for room in ROOMS:
-        text = "\n".join(lines(shown, now, room))
+        text = "\n".join(lines(shown, now, room, titled=True))
         if size(text) <= most:
             return text
     end = CUT.format(len(text))
@@ -251,6 +251,7 @@ class Webhook:
             "arguments": self._desk.redactor.inside(arguments),
             "arguments_hash": approval.hashes.arguments,
             "agent": shown.agent,
+            "risks": list(shown.risks),
             "rule": shown.rule,
             "where": shown.where,
             "expires_at": approval.asked.expires_at,

@@ -90,7 +90,7 @@ def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "description": tool.description if tool is not None else "",
         "traits": traits(tool) if tool is not None else [],
         "source": tool.source if tool is not None else "",
-        "arguments": mask_arguments(a.arguments, a.asked.secret),
+        "arguments": in_declared_order(mask_arguments(a.arguments, a.asked.secret), tool),
         "arguments_hash": a.hashes.arguments,
         "facts": a.asked.facts or {},
         "picture": a.asked.picture,

@@ -136,7 +136,7 @@ class Answers:
         reason: str = "",
     ) -> Response:
         shown = card(approval)
-        text = "\n".join(lines(shown, self._clock.now(), WHOLE))
+        text = "\n".join(lines(shown, self._clock.now(), WHOLE, titled=shown.open))
         body = f"<pre>{html.escape(text)}</pre>"
         if approval.state is not State.PENDING:
             return page(200, "This question is closed", body)
