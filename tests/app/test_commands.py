@@ -16,8 +16,10 @@ from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
 
+from agent_gate.cli.commands.auth import begun
 from agent_gate.cli.commands.backup import copy_keys
 from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, ask, what_to_mend, write
+from agent_gate.cli.commands.status import next_step
 from agent_gate.config.load import load
 from agent_gate.config.services.section import SERVICES
 from agent_gate.net.tls.certificates import ensure_certificate
@@ -403,8 +405,8 @@ def test_check_tells_machines_what_is_doubtful_and_wrong_and_starts_nothing(gate
 
 
 def test_a_source_is_closed_from_the_terminal_and_taken_back(gateway):
-    said = agent_gate(gateway, "sources", "disconnect", "home")
-    assert "agent-gate sources reconnect home" in said
+    said = agent_gate(gateway, "sources", "disconnect", "home", "--config", "config.yaml")
+    assert "`agent-gate sources reconnect home --config config.yaml`" in said
     assert "disconnected by operator" in agent_gate(gateway, "sources")
     agent_gate(gateway, "sources", "reconnect", "home")
     eventually(lambda: "ready" in agent_gate(gateway, "sources"))
@@ -682,6 +684,29 @@ def test_who_may_not_be_asked_which_question_they_mean_is_told_what_is_open(gate
     [open_now] = json.loads(agent_gate(gateway, "approvals", "--json"))
     agent_gate(gateway, "approvals", "deny", open_now["id"])
     assert gateway.request("GET", f"/api/calls/{asked}?wait=10").status == 403
+
+
+def test_advice_names_the_gateway_as_the_command_did(gateway, tmp_path):
+    config = tmp_path / "my gate" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("")
+    said = agent_gate(gateway, "status", "--config", str(config), code=3)
+    assert f"Start one with `agent-gate serve --config '{config}'`" in said
+    assert "say where it runs" not in said
+    said = agent_gate(gateway, "approvals", "show", "00000000", "--admin-socket", "data/admin.sock", code=4)
+    assert "See `agent-gate approvals list --admin-socket data/admin.sock`" in said
+
+
+def test_a_sign_in_that_was_begun_says_how_it_is_finished():
+    said = begun("my notes", {"auth_url": "https://x.test/a"})
+    assert "\nhttps://x.test/a\n" in said
+    assert "`agent-gate auth code 'my notes'`" in said
+
+
+@pytest.mark.parametrize("state", ["failed", "degraded", "needs_auth"])
+def test_what_does_not_work_is_the_next_thing_to_look_at(state):
+    quiet = {"store_fault": None, "reload_fault": None, "pending_approvals": 0, "tools": 3}
+    assert next_step(quiet | {"sources": [{"state": state}]}) == "agent-gate doctor"
 
 
 def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):

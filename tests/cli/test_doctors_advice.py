@@ -122,6 +122,35 @@ def test_variables_that_nobody_set(patient: Patient) -> None:
     assert patient.is_well_again("LAMP_TOKEN is not set")
 
 
+def test_variables_that_only_the_gateway_has_are_no_problem(patient: Patient) -> None:
+    patient.write(auth='auth: {type: bearer, token: "${LAMP_TOKEN}"}')
+    with running(patient.folder, {}, "--insecure", env={"LAMP_TOKEN": "a-value-of-its-service"}):
+        [found] = [one for one in patient.findings() if "LAMP_TOKEN" in one["what"]]
+        assert (found["serious"], "The gateway that runs has them" in found["why"]) == (False, True)
+
+
+def test_a_wrong_token_is_mended_where_the_file_takes_it_from(patient: Patient) -> None:
+    kept = patient.folder / ".env"
+    kept.write_text("LAMP_TOKEN=wrong-token\n")
+    kept.chmod(0o600)
+    patient.api.replies["/well"] = (401, {}, b"")
+    patient.write(auth=WELL.format('"${LAMP_TOKEN}"'))
+    with treated(patient):
+        assert f"into LAMP_TOKEN in {kept}" in patient.finds("401")["fix"]
+
+
+def test_a_reload_that_was_refused_is_told_once_and_not_as_in_force(patient: Patient) -> None:
+    with treated(patient):
+        patient.write(rules=RULES + "policy_tests:\n  - {tool: lamp_on, expect: deny}\n")
+        patient.finds("policy test")
+        [told] = eventually(
+            lambda: [one for one in patient.findings() if "still runs with the old one" in one["why"]],
+            "the reload to be refused",
+        )
+        assert "policy test" in told["what"]
+        assert not [one for one in patient.findings() if "runs with it" in one["why"]]
+
+
 @pytest.mark.parametrize(
     ("settings", "words", "why"),
     [
@@ -223,9 +252,8 @@ def key_given(patient: Patient, fix: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def looked_at_and_mended(patient: Patient, fix: str) -> None:
-    said = patient.type(fix)
-    assert (said.returncode, "nonsense" in said.stdout) == (8, True), said
+def edited(patient: Patient, fix: str) -> None:
+    assert fix.startswith(f"Edit {patient.config}:")
     patient.write()
 
 
@@ -235,7 +263,7 @@ def looked_at_and_mended(patient: Patient, fix: str) -> None:
         ({"auth": WELL.format("wrong")}, "answered 401", right_token),
         ({"url": f"http://127.0.0.1:{free_port()}"}, "cannot be reached", right_address),
         ({"auth": "auth: {type: api-key, header_name: X-Key}"}, "needs a key", key_given),
-        ({"more": "nonsense: 1\n"}, "The changed configuration is not used", looked_at_and_mended),
+        ({"more": "nonsense: 1\n"}, "nonsense", edited),
     ],
     ids=["a wrong token", "a wrong address", "a missing key", "a reload that was refused"],
 )

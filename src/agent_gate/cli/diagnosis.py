@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from cryptography import x509
 from agent_gate.approval.render import visible
 from agent_gate.cli.commands.check import check
 from agent_gate.cli.operator import AdminClient
+from agent_gate.config.files.variables import FORM, VARIABLE
+from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.load import Loaded, load
-from agent_gate.errors import GatewayError, Unreachable
+from agent_gate.errors import ConfigError, GatewayError, Unreachable
 from agent_gate.policy.lint import Finding
 
 LOW_DISK = 200 * 1024 * 1024
@@ -71,8 +73,8 @@ class Here:
 
 def diagnose(here: Here, client: AdminClient) -> Iterator[DoctorFinding]:
     """Everything that can be found from the files, the machine and the running gateway."""
-    config = here.config
-    told = list(of_files(here))
+    config, status = here.config, running(client)
+    told = list(of_files(here, status))
     yield from told
     loaded = readable(config)
     if loaded is not None:
@@ -91,7 +93,24 @@ def diagnose(here: Here, client: AdminClient) -> Iterator[DoctorFinding]:
         yield from of_disk(folder)
         yield from of_agents(loaded, config)
     locked = loaded is not None and bool(loaded.settings.approvers.passphrase)
-    yield from of_running(client, {finding.fix for finding in told}, here, locked=locked)
+    if status is None:
+        yield DoctorFinding(
+            what="No gateway runs here",
+            why="Agents cannot reach their tools",
+            fix=here.command("serve"),
+            serious=False,
+        )
+    else:
+        yield from of_running(client, status, told, here, locked=locked)
+
+
+def running(client: AdminClient) -> dict[str, Any] | None:
+    """What the gateway says of itself; None where none runs."""
+    try:
+        found: dict[str, Any] = client.get("/api/status")
+    except Unreachable:
+        return None
+    return found
 
 
 def readable(config: Path | None) -> Loaded | None:
@@ -108,10 +127,14 @@ MISSING, ABSENT = (
     "Its tools cannot be called",
     re.compile(r"\.command: .+ (?:does not exist|is not found on PATH)"),
 )
+NOT_USED = "The changed file is not used; the gateway still runs with the old one"
+ONLY_HERE = (
+    "The gateway that runs has them, from its service for instance; only this look at the files has not"
+)
 PLACED, RUN = re.compile(r"(.+?:\d+:\d+): "), re.compile("; run: (.+)")
 
 
-def of_files(here: Here) -> Iterable[DoctorFinding]:
+def of_files(here: Here, status: Mapping[str, Any] | None = None) -> Iterable[DoctorFinding]:
     if here.config is None:
         yield DoctorFinding(
             what="There is no config.yaml here",
@@ -123,11 +146,7 @@ def of_files(here: Here) -> Iterable[DoctorFinding]:
     starts = readable(here.config) is not None
     faults, warnings = check(here.config, None)
     for fault in faults:
-        yield DoctorFinding(
-            what=fault.message,
-            why=DOES_NOT_HOLD if starts and not RUN.search(fault.message) else DOES_NOT_START,
-            fix=mending(fault, here.config),
-        )
+        yield of_fault(fault, here, status, starts=starts)
     for warning in warnings:
         placed, run = PLACED.match(warning), RUN.search(warning)
         if run and run[1].startswith("chmod ") and not placed:
@@ -141,11 +160,33 @@ def of_files(here: Here) -> Iterable[DoctorFinding]:
         )
 
 
+def of_fault(fault: Finding, here: Here, status: Mapping[str, Any] | None, *, starts: bool) -> DoctorFinding:
+    unset = status is not None and not status["reload_fault"] and variables_in(fault.message)
+    if unset:
+        return DoctorFinding(
+            what=f"Not set in this shell: {', '.join(unset)}",
+            why=ONLY_HERE,
+            fix=f"Set them here too, and ask again: {here.command('doctor')}",
+            serious=False,
+        )
+    holds = DOES_NOT_HOLD if starts and not RUN.search(fault.message) else DOES_NOT_START
+    return DoctorFinding(
+        what=fault.message,
+        why=NOT_USED if status is not None and status["reload_fault"] else holds,
+        fix=mending(fault, here.config or Path()),
+    )
+
+
+def variables_in(message: str) -> list[str]:
+    """The variables that a fault says are not set."""
+    return [first or other for first, other in UNSET.findall(message)]
+
+
 def mending(fault: Finding, config: Path) -> str:
     """What to do about a fault in the files: a command, the variable that is missing, or the line."""
     if run := RUN.search(fault.message):
         return run[1]
-    unset = [first or other for first, other in UNSET.findall(fault.message)]
+    unset = variables_in(fault.message)
     return f"Set {' and '.join(unset)} in {config.parent / '.env'}" if unset else f"Edit {fault.where}"
 
 
@@ -219,13 +260,14 @@ def of_agents(loaded: Loaded, config: Path | None) -> Iterable[DoctorFinding]:
             )
 
 
+RIGHT_ONE = "Put the right token"
 CURES = (
     ((" is left out: ",), "Rename the tools, or take `prefix: false` away"),
     (
         (".command: ", "not found", "No such file", "cannot be started", "Permission denied"),
         "Install its program, or correct `command`",
     ),
-    (("401", "403", "token", "credential", "log in"), "Put the right token"),
+    (("401", "403", "token", "credential", "log in"), RIGHT_ONE),
     (
         ("refused", "reached", "resolve", "timed out", "too long", "certificate"),
         "Start it there, or correct `url`",
@@ -243,24 +285,35 @@ def cure(source: dict[str, Any], here: Here) -> str:
     file = here.config if here.config is not None else "the configuration"
     quoted = f"`{visible(source['key'])}` in {file}"
     texts = (text for signs, text in CURES if any(sign in source["reason"] for sign in signs))
-    return f"{next(texts, 'Look at its settings')} for {quoted}; the change is taken over by itself"
+    what = next(texts, "Look at its settings")
+    if what == RIGHT_ONE and here.config and (names := token_variables(here.config, source["key"])):
+        beside = here.config.parent / ".env"
+        quoted = f"`{visible(source['key'])}` into {' and '.join(names)}{f' in {beside}' if beside.exists() else ''}"
+    return f"{what} for {quoted}; the change is taken over by itself"
+
+
+def token_variables(config: Path, key: str) -> list[str]:
+    """The variables that an entry of the file takes its credential from."""
+    try:
+        root = read_yaml(config)
+    except ConfigError:
+        return []
+    kinds = (root.get(kind) for kind in ("services", "servers", "mcpServers"))
+    auth = next((entry.get("auth") for kind in kinds if kind and (entry := kind.get(key))), None)
+    forms = VARIABLE.findall(str(auth.plain())) if auth is not None else []
+    return [named[1] for form in forms if (named := FORM.fullmatch(form))]
 
 
 def of_running(
-    client: AdminClient, told: Container[str], here: Here, *, locked: bool = False
+    client: AdminClient,
+    status: dict[str, Any],
+    told: Sequence[DoctorFinding],
+    here: Here,
+    *,
+    locked: bool = False,
 ) -> Iterable[DoctorFinding]:
-    try:
-        status = client.get("/api/status")
-        rows = client.get("/api/calls?limit=1")["rows"]
-    except Unreachable:
-        yield DoctorFinding(
-            what="No gateway runs here",
-            why="Agents cannot reach their tools",
-            fix=here.command("serve"),
-            serious=False,
-        )
-        return
-    yield from of_faults(status, here)
+    rows = client.get("/api/calls?limit=1")["rows"]
+    yield from of_faults(status, told, here)
     yield from (finding for source in status["sources"] for finding in of_source(source, here))
     if rows and rows[0]["at"] > time.time() + SKEW:
         yield DoctorFinding(
@@ -268,11 +321,12 @@ def of_running(
             why="The clock went back; approvals may expire late",
             fix="Set the clock",
         )
-    yield from (finding for finding in of_rules(client, status) if finding.fix not in told)
+    fixes = {finding.fix for finding in told}
+    yield from (finding for finding in of_rules(client, status) if finding.fix not in fixes)
     yield from of_same_user(status, locked=locked)
 
 
-def of_faults(status: dict[str, Any], here: Here) -> Iterable[DoctorFinding]:
+def of_faults(status: dict[str, Any], told: Sequence[DoctorFinding], here: Here) -> Iterable[DoctorFinding]:
     """What the gateway says itself that it cannot do."""
     if status["store_fault"]:
         yield DoctorFinding(
@@ -280,7 +334,7 @@ def of_faults(status: dict[str, Any], here: Here) -> Iterable[DoctorFinding]:
             why="Every call is refused",
             fix="Look at the disk, then restart the gateway",
         )
-    if status["reload_fault"]:
+    if status["reload_fault"] and not any(finding.why == NOT_USED for finding in told):
         yield DoctorFinding(
             what=f"The changed configuration is not used: {status['reload_fault']}",
             why="The gateway still runs with the old one",

@@ -3,9 +3,11 @@
 import http.client
 import json
 import os
+import re
+import shlex
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -26,6 +28,32 @@ CONFIG_HELP = "Configuration whose admin socket to use."
 JSON_HELP = "Print JSON."
 REMOTE_HELP = "The folder of a CLI that was paired with a gateway elsewhere, to ask that one over mTLS."
 REMOTE = "agent_gate.remote"
+TYPED = "agent_gate.typed"
+ADVISED = re.compile(r"`agent-gate ([a-z]+)([^`]*)`")
+ASKING = frozenset(
+    [
+        "agents",
+        "approvals",
+        "audit",
+        "auth",
+        "doctor",
+        "entries",
+        "events",
+        "explain",
+        "grants",
+        "login",
+        "operators",
+        "peers",
+        "policy",
+        "secrets",
+        "sources",
+        "status",
+        "tokens",
+        "vault",
+    ]
+)
+"""Commands that take the options which name a gateway."""
+ELSEWHERE = ", or say where it runs with --config FILE or --admin-socket PATH"
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -46,9 +74,37 @@ class UnixConnection(http.client.HTTPConnection):
                 f"{self._path} may be used only by the user of the gateway. Run this as that user"
             ) from None
         except OSError as error:
-            raise Unreachable(
-                f"No gateway answers on {self._path} ({error.strerror or error}). Start one with `agent-gate serve`, or say where it runs with --config FILE or --admin-socket PATH"
-            ) from None
+            raise nobody_answers(self._path, error.strerror or str(error)) from None
+
+
+def nobody_answers(path: Path, why: str) -> Unreachable:
+    where = "" if typed_options() else ELSEWHERE
+    return Unreachable(f"No gateway answers on {path} ({why}). Start one with `agent-gate serve`{where}")
+
+
+def remember_typed(options: dict[str, Path | None]) -> None:
+    """Keep how the gateway was named, for what this command advises."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[TYPED] = [
+            part for name, value in options.items() if value for part in (name, str(value))
+        ]
+
+
+def typed_options() -> Sequence[str]:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(TYPED, ()) if context is not None else ()
+
+
+def reaching(text: str) -> str:
+    """A text whose advised commands name the gateway as this one did, so that they can be typed as they stand."""
+    named = typed_options()
+
+    def complete(found: re.Match[str]) -> str:
+        fits = found[1] in ASKING or (found[1] in ("serve", "check") and "--config" in named)
+        return f"`agent-gate {found[1]}{found[2]} {shlex.join(named)}`" if fits else found[0]
+
+    return ADVISED.sub(complete, text) if named else text
 
 
 class AdminClient:
@@ -236,6 +292,7 @@ def client_of(admin_socket: Path | None, config: Path | None) -> AdminClient:
     """The gateway on its admin socket, or the one elsewhere that this terminal was paired with."""
     context = click.get_current_context(silent=True)
     remote = context.meta.get(REMOTE) if context is not None else None
+    remember_typed({"--remote": remote} if remote else {"--admin-socket": admin_socket, "--config": config})
     if remote is not None and admin_socket is None:
         from agent_gate.cli.remote import RemoteClient
 
@@ -263,7 +320,7 @@ def reporting() -> Iterator[None]:
     try:
         yield
     except GatewayError as error:
-        say(f"Error: {error.message}", err=True)
+        say(f"Error: {reaching(error.message)}", err=True)
         sys.exit(error.exit)
     except BrokenPipeError:
         sys.exit(0)
@@ -271,7 +328,7 @@ def reporting() -> Iterator[None]:
 
 def tell(ctx: click.Context, found: Any, text: str) -> None:
     """What the gateway answered: as JSON where the command or its group was told so, else in words."""
-    print_json(found) if ctx.obj["json"] else say(text)
+    print_json(found) if ctx.obj["json"] else say(reaching(text))
 
 
 def admin_group(text: str, first: str = "list") -> click.Group:

@@ -1,5 +1,6 @@
 """`agent-gate auth`: the accounts of servers and services: sign in, paste a code, store a key, end."""
 
+import shlex
 import time
 from typing import Any
 
@@ -46,10 +47,8 @@ def begun(source: str, said: dict[str, Any]) -> str:
         return visible(
             f"Open {said['auth_url']} and enter the code {code}. {source} connects by itself then."
         )
-    return (
-        visible(f"Open this link and sign in:\n{said['auth_url']}\n".replace("\n", " "))
-        + f"\nIf the browser ends at an address that does not open, copy it: agent-gate auth code {source}"
-    )
+    link, code = visible(said["auth_url"]), f"`agent-gate auth code {shlex.quote(source)}`"
+    return f"Open this link and sign in:\n{link}\nIf the browser ends at an address that does not open, copy it: {code}"
 
 
 command = admin_group("Accounts of servers and services.")

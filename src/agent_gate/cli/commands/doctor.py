@@ -6,7 +6,15 @@ from pathlib import Path
 import click
 
 from agent_gate.cli.diagnosis import DoctorFinding, Here, diagnose
-from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, admin_options, reporting, socket_of
+from agent_gate.cli.operator import (
+    DEFAULT_SOCKET,
+    AdminClient,
+    admin_options,
+    reaching,
+    remember_typed,
+    reporting,
+    socket_of,
+)
 from agent_gate.cli.output import print_json, say
 from agent_gate.errors import ConfigError
 
@@ -37,6 +45,7 @@ def mend(finding: DoctorFinding) -> bool:
 def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
     """Look for problems with this installation."""
     with reporting():
+        remember_typed({"--admin-socket": admin_socket, "--config": config})
         chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
         here = Here(chosen, config, admin_socket)
         findings = list(diagnose(here, AdminClient(socket_or_usual(admin_socket, chosen))))
@@ -45,7 +54,7 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
             print_json([finding.shown() | {"fixed": finding in repaired} for finding in findings])
         for finding in [] if as_json else findings:
             mark = "fixed" if finding in repaired else "problem" if finding.serious else "note"
-            say(f"{mark}: {finding.what}\n  why: {finding.why}\n  fix: {finding.fix}")
+            say(reaching(f"{mark}: {finding.what}\n  why: {finding.why}\n  fix: {finding.fix}"))
         if not findings and not as_json:
             say("Everything looks well.")
         sys.exit(1 if any(finding.serious and finding not in repaired for finding in findings) else 0)

@@ -13,9 +13,9 @@ import click
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import unix_connect
 
-from agent_gate.cli.operator import client_of, reporting, socket_of
+from agent_gate.cli.operator import client_of, nobody_answers, reporting, socket_of
 from agent_gate.cli.output import print_json, say
-from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
+from agent_gate.errors import GatewayError, Internal, by_code
 from agent_gate.hosts import Host
 from agent_gate.hosts.component import HostSetup
 from agent_gate.net.unixpath import reachable
@@ -62,10 +62,7 @@ def pair(path: Path, wanted: dict[str, Any], *, quiet: bool, patience: float = P
                     return result_of(said)
     except (OSError, ConnectionClosed, InvalidHandshake, TimeoutError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
-        raise Unreachable(
-            f"No gateway answers on {path} ({why}). Start one with `agent-gate serve`, or say where it runs with "
-            "--config FILE or --admin-socket PATH"
-        ) from None
+        raise nobody_answers(path, why) from None
 
 
 def result_of(said: dict[str, Any]) -> dict[str, Any]:

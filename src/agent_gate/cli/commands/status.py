@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_options, client_of, reporting
+from agent_gate.cli.operator import admin_options, client_of, reaching, reporting, typed_options
 from agent_gate.cli.output import one_line, print_json, say, table
 
 USUAL = Path("config.yaml")
+LESS_THAN_READY = ("failed", "needs_auth", "degraded")
 
 
 def next_step(status: dict[str, Any], where: Sequence[str] = (), config: Path | None = None) -> str:
@@ -22,10 +23,10 @@ def next_step(status: dict[str, Any], where: Sequence[str] = (), config: Path | 
     if status["store_fault"]:
         return "The record cannot be written: free some space or look at the disk, then `agent-gate doctor`"
     if status["reload_fault"]:
-        return f"The changed configuration is not used: {status['reload_fault']}"
+        return f"The changed configuration is not used: {status['reload_fault']}. See `agent-gate doctor`"
     if status["pending_approvals"]:
         return command("approvals", *where)
-    if any(source["state"] in ("failed", "degraded") for source in status["sources"]):
+    if any(source["state"] in LESS_THAN_READY for source in status["sources"]):
         return command("doctor", *where)
     if status["tools"]:
         return command("connect", *(["--config", str(config)] if config else ["--url", status["url"]]))
@@ -74,7 +75,5 @@ def command(admin_socket: Path | None, config: Path | None, as_json: bool) -> No
     """The running gateway at a glance."""
     with reporting():
         status = client_of(admin_socket, config).get("/api/status")
-        given = {"--admin-socket": admin_socket, "--config": config}
-        where = [part for name, value in given.items() if value for part in (name, str(value))]
         own = config or (USUAL if admin_socket is None and USUAL.is_file() else None)
-        print_json(status) if as_json else say(summary(status, where, own))
+        print_json(status) if as_json else say(reaching(summary(status, typed_options(), own)))

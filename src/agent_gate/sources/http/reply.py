@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -51,7 +52,7 @@ def failure(service: ServiceConfig, reply: WholeReply, redactor: Redactor) -> Ex
     ):
         return SignInNeeded(
             f"{message}. It does not take the gateway's credential: check its auth. When it is right, reload, or "
-            "reconnect it with `agent-gate sources reconnect`"
+            f"reconnect it with `agent-gate sources reconnect {quote(service.name)}`"
         )
     return HTTPServiceError(message, details={"status": reply.status})
 

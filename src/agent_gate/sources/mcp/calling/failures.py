@@ -46,7 +46,7 @@ def call_error(error: Exception, title: str, method: str) -> GatewayError:
 def refusal(error: TurnedAway, title: str) -> str:
     return (
         f"{title} refuses the gateway: {error.message}; check its auth. When it is right, reload, "
-        "or reconnect it with `agent-gate sources reconnect`"
+        "or reconnect it by the name that `agent-gate sources` lists"
     )
 
 
