@@ -17,7 +17,6 @@ from agent_gate.calls.sweeper import HOUR, Sweeper
 from agent_gate.errors import DependencyUnavailable, InvalidArgs
 from agent_gate.sources.accounts.credentials import OF_SOURCE
 from agent_gate.sources.accounts.signins import WELL
-from agent_gate.sources.mcp.single import SingleServer
 from agent_gate.store.gateways import BEAT_SECONDS, DRAINING
 from agent_gate.store.leases import Leases
 from agent_gate.vault.accounts import FIELD
@@ -127,12 +126,14 @@ class Fellowship:
     async def _hear_listings(self, keys: Collection[str] | None) -> None:
         """The tools of a source that another gateway runs may be others now."""
         supervisor = self._gateway.supervisor
-        for key, source in supervisor.sources().items():
-            if isinstance(source, SingleServer) and not source.runs_here and (keys is None or key in keys):
-                if supervisor.keepers[key].state().status in WELL:
-                    await supervisor.announce(key, await source.read_listing())
-                else:
-                    supervisor.reconnect(key)
+        for key, keeper in list(supervisor.keepers.items()):
+            single = keeper.plan.single
+            if single is None or single.runs_here or not (keys is None or key in keys):
+                continue
+            if keeper.state().status in WELL:
+                await supervisor.announce(key, await single.read_listing())
+            else:
+                supervisor.reconnect(key)
 
     async def _hear_sessions(self, idents: Collection[str] | None) -> None:
         self._gateway.ways_in.mcp.end_sessions(idents)

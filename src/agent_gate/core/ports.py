@@ -172,6 +172,16 @@ class KeepsApart(Protocol):
         ...
 
 
+class RunsOnOne(Protocol):
+    """A source that one gateway runs for all on its store."""
+
+    runs_here: bool
+
+    async def read_listing(self) -> Sequence[Definition]:
+        """The tools as the gateway that runs it has listed them."""
+        ...
+
+
 class Picture(msgspec.Struct, frozen=True):
     """An image that a person sees beside a question."""
 
@@ -244,7 +254,8 @@ class Plan:
 
     `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run. `reads`
     are what it can be asked for beside its tools. `witness` is the source again where it knows what its calls act on,
-    `screens` where people can watch it, `apart` where callers have accounts of their own there.
+    `screens` where people can watch it, `apart` where callers have accounts of their own there, `single` where one
+    gateway runs it for all.
     """
 
     source: Source
@@ -252,6 +263,7 @@ class Plan:
     witness: Witness | None = None
     screens: Screens | None = None
     apart: KeepsApart | None = None
+    single: RunsOnOne | None = None
     known: Sequence[Definition] | None = None
     reads: Sequence[Definition] = ()
     enabled: bool = True

@@ -231,9 +231,6 @@ class Supervisor:
         keeper = self.keepers.get(key)
         return keeper.plan.source if keeper else None
 
-    def sources(self) -> Mapping[str, Source]:
-        return {key: keeper.plan.source for key, keeper in self.keepers.items()}
-
     def contexts(self) -> dict[str, ContextSource]:
         """The sources that have resources and prompts too."""
         found = ((key, keeper.plan.source.context) for key, keeper in self.keepers.items())

@@ -23,10 +23,13 @@ class McpKind:
 
 
 def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
-    source, shared = make_source(server, toolbox), server.credentials == "shared"
+    others = toolbox.others if server.single else None
+    single = SingleServer(server, toolbox, others) if others is not None else None
+    source, shared = single or McpSource(server, toolbox), server.credentials == "shared"
     return Plan(
         source=source,
         apart=None if shared else source,
+        single=single,
         settings=server,
         reads=reads(trusted=server.trust_annotations, timeout=server.timeout) if shared else (),
         enabled=server.enabled,
@@ -36,12 +39,6 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
         hold_changes=server.pin == "hold",
         pinned=True,
     )
-
-
-def make_source(server: ServerSettings, toolbox: Toolbox) -> McpSource:
-    if server.single and toolbox.others is not None:
-        return SingleServer(server, toolbox, toolbox.others)
-    return McpSource(server, toolbox)
 
 
 SOURCE = McpKind()
