@@ -1,7 +1,10 @@
 """Migrations: applied once, whole or not at all, and never backwards."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +56,24 @@ def test_a_migration_that_fails_halfway_leaves_nothing_and_can_be_run_again(engi
     whole = Migration(NEXT, "half", "-- a comment; with a semicolon\nCREATE TABLE half (x INTEGER);\n")
     apply(engine, whole)
     assert rows(engine, "SELECT count(*) FROM half") == [(0,)]
+
+
+HALF = "CREATE TABLE half (x INTEGER);\nCREATE TABLE half (x INTEGER);\n"
+
+
+def test_a_new_database_gets_all_migrations_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [*shipped(), Migration(NEXT, "half", HALF)]
+    monkeypatch.setattr("agent_gate.store.migrate.shipped", lambda: broken)
+    with pytest.raises(ConfigError, match="half already exists"):
+        SqliteEngine(tmp_path / "gate.db").open()
+    with closing(sqlite3.connect(tmp_path / "gate.db")) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == []
+
+
+def test_a_database_in_use_keeps_the_migrations_before_one_that_fails(engine) -> None:
+    with pytest.raises(engine.errors):
+        apply(engine, *ahead(1), Migration(NEXT + 1, "half", HALF))
+    assert rows(engine, "SELECT max(version) FROM schema_version") == [(NEXT,)]
 
 
 def ahead(count: int, name: str = "future") -> list[Migration]:

@@ -1,5 +1,6 @@
 """Numbered files into a schema: each is applied once, in a transaction, and noted in `schema_version`.
 
+A new database gets them all in one, since nobody uses it yet; later ones have one each, which holds up others briefly.
 A file of the same name in the folder of an engine adds what only that engine can do. Migrations add and never take away,
 so that a program may work beside one that is a migration ahead of it; one that breaks this says so by its name.
 """
@@ -64,8 +65,8 @@ def migrate(
 ) -> None:
     """Bring the database to the newest version. `read` runs a query inside the engine's transaction."""
     wanted = shipped() if migrations is None else migrations
-    for migration in wanted:
-        _apply(engine, read, migration, newest=wanted[-1].version)
+    while _apply_next(engine, read, wanted):
+        pass
 
 
 def is_too_new(noted: list[Record], newest: int, ahead: int) -> bool:
@@ -74,18 +75,15 @@ def is_too_new(noted: list[Record], newest: int, ahead: int) -> bool:
     return max(later, default=newest) > newest + ahead or any(n.startswith(BREAKING) for n in later.values())
 
 
-def _apply(engine: Engine, read: Callable[[str], list[Record]], migration: Migration, newest: int) -> None:
+def _apply_next(engine: Engine, read: Callable[[str], list[Record]], wanted: list[Migration]) -> bool:
+    """Apply what is missing in a new database, else the first of it; whether more is missing."""
     engine.begin()
     try:
         engine.execute(VERSIONS, ())
         noted = read("SELECT version, name FROM schema_version ORDER BY version")
-        current = noted[-1][0] if noted else 0
-        if is_too_new(noted, newest, engine.ahead):
-            raise ConfigError(
-                f"The database has schema version {current}, but this program knows only up to {newest}. "
-                "Start the newer program that wrote it, or restore the backup made before the upgrade."
-            )
-        if current < migration.version:
+        missing = _missing(noted, wanted, engine.ahead)
+        due = missing[:1] if noted else missing
+        for migration in due:
             for sql in migration.statements(engine.name):
                 engine.execute(sql, ())
             engine.execute(NOTE, (migration.version, migration.name, time.time()))
@@ -93,3 +91,14 @@ def _apply(engine: Engine, read: Callable[[str], list[Record]], migration: Migra
     except BaseException:
         engine.rollback()
         raise
+    return len(due) < len(missing)
+
+
+def _missing(noted: list[Record], wanted: list[Migration], ahead: int) -> list[Migration]:
+    current, newest = noted[-1][0] if noted else 0, wanted[-1].version if wanted else 0
+    if is_too_new(noted, newest, ahead):
+        raise ConfigError(
+            f"The database has schema version {current}, but this program knows only up to {newest}. "
+            "Start the newer program that wrote it, or restore the backup made before the upgrade."
+        )
+    return [migration for migration in wanted if migration.version > current]
