@@ -660,6 +660,7 @@ def test_the_bridge_takes_a_token_with_the_line_break_of_its_file(monkeypatch: p
 
 
 def test_a_table_shows_one_line_of_a_programs_last_words() -> None:
-    said = one_line("box exited with code 1\nIts last words were:\nnpm error code E404\nnpm error 404")
-    assert said == "box exited with code 1: npm error code E404 …"
+    said = one_line("box is lost\nIts last words were:\nnpm warn old\nnpm error code E404\nnpm error 404")
+    assert said == "box is lost: npm error code E404 …"
+    assert one_line("box is lost\nIts last words were:\nhelp\n") == "box is lost: help …"
     assert one_line("box: refused") == "box: refused"

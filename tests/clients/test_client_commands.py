@@ -596,3 +596,12 @@ def test_servers_that_stay_beside_the_gateway_are_named_when_it_replaces_the_oth
 def test_a_card_names_the_file_that_connecting_writes(home):
     cards = json.loads(run(connect, "--url", "http://127.0.0.1:8443", "--json").output)
     assert cards["opencode"]["file"].endswith("opencode.jsonc")
+
+
+def test_an_agent_whose_gateway_does_not_run_is_revoked_from_any_folder_later(home, gateway):
+    run(connect, "windsurf", "--config", str(gateway.folder / "config.yaml"))
+    [note] = (home / ".local/state/agent-gate/tokens").glob("windsurf@*.agent")
+    note.write_text("windsurf\n/nowhere/admin.sock")
+    said = run(disconnect, "windsurf").output
+    assert "agent-gate agents revoke windsurf --admin-socket /nowhere/admin.sock" in said
+    gateway.admin.request("DELETE", "/api/agents/windsurf")

@@ -187,10 +187,16 @@ def test_namespaces_of_an_agent_are_folded_like_the_keys_they_name(load_text):
     assert loaded.settings.agents["default"].namespaces == ("home_assistant", "n1st")
 
 
+CURE = "; set it, or write it into .env beside the file"
+
+
 class TestVariables:
     def test_an_unset_variable_is_named_with_its_place_and_no_value(self, refused):
         text = "agent:\n  token: ${NOT_THERE}\n"
-        assert refused(text) == "config.yaml:2:10: agent.token: the environment variable NOT_THERE is not set"
+        assert (
+            refused(text)
+            == f"config.yaml:2:10: agent.token: the environment variable NOT_THERE is not set{CURE}"
+        )
 
     @pytest.mark.parametrize(
         ("text", "value"),
@@ -246,6 +252,7 @@ class TestVariables:
         text = "agents:\n  a: {token: '${ONE}'}\n  b: {token: '${TWO}'}\n  c: {token: '${ONE}'}\n"
         assert refused(text) == (
             "config.yaml:2:14: agents.a.token: the environment variable ONE is not set, nor is TWO (config.yaml:3:14)"
+            + CURE
         )
 
     @pytest.mark.parametrize(

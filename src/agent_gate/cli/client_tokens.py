@@ -120,8 +120,9 @@ def shown_gateway(program: ClientProgram, setup: ClientSetup) -> GatewayEntry:
     return replace(gateway, token_file=str(file))
 
 
-def forget_tokens(name: str, place: Surroundings) -> list[str]:
-    """Remove this client's token files, and revoke the agents that were made for it; those that could not be."""
+def forget_tokens(name: str, place: Surroundings) -> list[tuple[str, str]]:
+    """Remove this client's token files, and revoke the agents that were made for it; those that could not be, and the
+    socket of their gateway."""
     token_file(place, name).unlink(missing_ok=True)
     left = []
     for note in sorted(token_file(place, "").glob(f"{name}@*{NOTE}")):
@@ -129,7 +130,7 @@ def forget_tokens(name: str, place: Surroundings) -> list[str]:
         try:
             AdminClient(Path(where)).request("DELETE", f"/api/agents/{segment(agent)}")
         except GatewayError:
-            left.append(agent)
+            left.append((agent, where))
         note.with_name(note.name.removesuffix(NOTE)).unlink(missing_ok=True)
         note.unlink()
     return left

@@ -96,10 +96,10 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], nothing: str
 
 
 def one_line(reason: str) -> str:
-    """A reason for a table: with the first of a program's last words, where it has some; `doctor` shows them all."""
-    said, _, words = reason.partition("\n")
-    first = words.partition("\n")[2].partition("\n")[0]
-    return f"{said}: {first} …" if first else said
+    """A reason for a table: with one line of a program's last words, where it has some; `doctor` shows them all."""
+    said, *words = reason.split("\n")
+    telling = next((line for line in words if "error" in line.lower()), words[1] if len(words) > 1 else "")
+    return f"{said}: {telling} …" if telling else said
 
 
 def ago(at: float | None) -> str:

@@ -35,5 +35,6 @@ def command(client_name: str, as_json: bool) -> None:
         for path, whole in done:
             how = "byte for byte" if whole else "without the gateway; your later changes stay"
             say(f"Restored {path} {how}.")
-        for agent in left:
-            say(f"Its gateway was not asked to forget it: agent-gate agents revoke {shlex.quote(agent)}")
+        for agent, where in left:
+            revoking = shlex.join(["agent-gate", "agents", "revoke", agent, "--admin-socket", where])
+            say(f"Its gateway does not run and still knows it; when it runs again: {revoking}")

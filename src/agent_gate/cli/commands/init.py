@@ -52,7 +52,7 @@ class Wanted:
 
 def ask() -> Wanted:
     behind = click.prompt(
-        "What should the gateway have behind it",
+        "What should the gateway have behind it: a home to try, your Home Assistant, or nothing yet",
         type=click.Choice([HOME, ASSISTANT, NOTHING]),
         default=HOME,
         err=True,

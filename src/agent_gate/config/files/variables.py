@@ -55,7 +55,11 @@ class Variables:
         if self._unset:
             (name, (mark, where)), *more = self._unset.items()
             also = "".join(f", nor is {other} ({at})" for other, (at, _) in more)
-            fail(mark, where, f"the environment variable {name} is not set{also}")
+            fail(
+                mark,
+                where,
+                f"the environment variable {name} is not set{also}; set it, or write it into .env beside the file",
+            )
         return filled
 
     def _fill(self, node: Node, path: str, *, off: bool) -> Node:
