@@ -83,6 +83,10 @@ def test_a_question_is_seen_judged_approved_and_found_again(gateway):
         "dispatching",
         "completed",
     ]
+    assert agent_gate(gateway, "audit", "show", listed["id"][-8:]) == story
+    assert "Approved for one hour" in agent_gate(gateway, "approvals", "show", listed["id"][-8:])
+    assert "Approved for one hour" in agent_gate(gateway, "approvals", "show", call[-8:])
+    assert "Too late" in agent_gate(gateway, "approvals", "deny", call[-8:], code=4)
     assert "write(thing)" in agent_gate(gateway, "grants")
     [grant] = json.loads(agent_gate(gateway, "grants", "list", "--json"))
     assert "Revoked" in agent_gate(gateway, "grants", "revoke", grant["id"][-8:])
@@ -681,8 +685,10 @@ def test_a_configuration_that_is_typed_counts_more_than_an_address_in_the_enviro
 def test_who_may_not_be_asked_which_question_they_mean_is_told_what_is_open(gateway):
     asked = gateway.call("write", {"what": "once"}, wait=0).json["call"]
     assert "write(once)" in agent_gate(gateway, "approvals", "approve", code=4)
-    [open_now] = json.loads(agent_gate(gateway, "approvals", "--json"))
-    agent_gate(gateway, "approvals", "deny", open_now["id"])
+    gateway.call("write", {"what": "twice"}, wait=0)
+    assert "--last" not in agent_gate(gateway, "approvals", "approve", code=4)
+    for one in json.loads(agent_gate(gateway, "approvals", "--json")):
+        agent_gate(gateway, "approvals", "deny", one["id"])
     assert gateway.request("GET", f"/api/calls/{asked}?wait=10").status == 403
 
 
@@ -694,7 +700,7 @@ def test_advice_names_the_gateway_as_the_command_did(gateway, tmp_path):
     assert f"Start one with `agent-gate serve --config '{config}'`" in said
     assert "say where it runs" not in said
     said = agent_gate(gateway, "approvals", "show", "00000000", "--admin-socket", "data/admin.sock", code=4)
-    assert "See `agent-gate approvals list --admin-socket data/admin.sock`" in said
+    assert "See `agent-gate approvals list --all --admin-socket data/admin.sock`" in said
 
 
 def test_a_sign_in_that_was_begun_says_how_it_is_finished():

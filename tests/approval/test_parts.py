@@ -28,7 +28,7 @@ from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import INVISIBLE, card, clock, fate, lines, visible, whole
 from agent_gate.config.load import load
 from agent_gate.core.approval import Answer, Answered, Approval, Asked, Hashes
-from agent_gate.core.call import Call, Caller, Decision, State, new_id
+from agent_gate.core.call import Call, Caller, Decision, Outcome, State, new_id
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.observe.metrics import Metrics
@@ -214,6 +214,11 @@ def test_every_end_says_who_where_when_and_how():
 def test_a_call_that_has_not_ended_yet_is_said_to_be_under_way():
     assert fate(replace(approval(), state=State.APPROVED), None) == "It is under way."
     assert fate(replace(approval(), state=State.DENIED), None) == "It does not run."
+    away = Outcome(
+        call_id="1", state=State.APPROVED, error=DependencyUnavailable("home cannot be called now")
+    )
+    said = fate(replace(approval(), state=State.APPROVED), away)
+    assert said == f"It waits: home cannot be called now. It runs if that changes before {clock(1900.0)}."
 
 
 @given(st.sampled_from(sorted(CODES.values())), st.text(max_size=12))

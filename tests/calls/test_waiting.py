@@ -2,6 +2,8 @@
 
 import asyncio
 
+from tests.calls.small_calls import YES, SmallCalls, opened, told
+
 from agent_gate.calls.perform import Waiting
 from agent_gate.core.call import Outcome, State
 
@@ -31,3 +33,19 @@ def test_a_call_that_nobody_waits_for_any_more_is_forgotten():
         assert waiting.tell(DONE) == 0
 
     asyncio.run(story())
+
+
+def test_who_approved_a_call_whose_source_is_away_is_told_that_it_waits(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            gate.publish(available=False)
+            answered = await gate.calls.answer(asked.approval_id, YES)
+            waits = await gate.calls.learn_outcome(answered, wait=0)
+            assert (waits.state, waits.error.message) == (State.APPROVED, "lab cannot be called now")
+            gate.publish()
+            ran = await gate.calls.learn_outcome(answered, wait=20)
+            assert (ran.state, len(gate.jobs)) == (State.COMPLETED, 1)
+
+    told(story)

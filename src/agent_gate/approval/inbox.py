@@ -7,6 +7,7 @@ any may answer; who runs the call then is written with the answer.
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -32,7 +33,8 @@ from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.approvals")
 QuestionListener = Callable[[Approval], None]
-SHORT = 8
+ENDING = re.compile("[0-9a-f]{8,32}")
+RECENT = 1000
 OTHERS_SECONDS = 2.0
 """How long another gateway has to close its own question, before this one does."""
 PAGE = 200
@@ -212,18 +214,33 @@ class Inbox:
         return agreed
 
     async def find(self, ident: str) -> Approval:
-        """The approval of that id; of an open one its last eight characters will do, as people type it.
+        """The approval of that id, or of the call with that id; the last eight characters of either will do, as people
+        type them.
 
         Ids begin with the time, so what is asked next begins alike; fewer at the end could be hit by chance.
         """
-        matches = [a for a in self._open.values() if len(ident) >= SHORT and a.id.endswith(ident)]
-        if len(matches) == 1:
-            return matches[0]
-        exact = await self.get(ident) if not matches else None
-        if exact is None:
-            said = "more than one open approval" if matches else "no approval"
-            raise InvalidArgs(f"There is {said} with the id {ident[:40]}. See `agent-gate approvals list`")
-        return exact
+        exact = await self.get(ident)
+        if exact is not None:
+            return exact
+        matches = await self._find_ending(ident) if ENDING.fullmatch(ident) else []
+        if len(matches) != 1:
+            said = "more than one approval" if matches else "no approval"
+            raise InvalidArgs(
+                f"There is {said} with the id {ident[:40]}. See `agent-gate approvals list --all`"
+            )
+        return matches[0]
+
+    async def _find_ending(self, ident: str) -> list[Approval]:
+        """Those whose id or call ends so: the open ones, else those of late."""
+        waiting = [a for a in self._open.values() if a.id.endswith(ident) or a.call_id.endswith(ident)]
+        if waiting:
+            return waiting
+        recent = f"SELECT id, call FROM approvals ORDER BY asked_at DESC LIMIT {RECENT}"
+        rows = await self._store.read(
+            f"SELECT id FROM ({recent}) AS recent WHERE id LIKE ? OR call LIKE ?", (f"%{ident}", f"%{ident}")
+        )
+        found = [await self.get(row[0]) for row in rows]
+        return [approval for approval in found if approval is not None]
 
     async def list_past(
         self, limit: int = 100, before: float | None = None, *, ended: bool = False

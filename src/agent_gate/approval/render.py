@@ -197,6 +197,8 @@ def fate(answered: Approval, outcome: Outcome | None) -> str:
     if outcome.state is State.COMPLETED:
         return "It ran."
     why = outcome.error.message if outcome.error is not None else "it ended without a result"
+    if outcome.state is State.APPROVED:
+        return f"It waits: {why}. It runs if that changes before {clock(answered.asked.expires_at)}."
     said = "It is not known whether it ran" if outcome.state is State.UNKNOWN else "It failed"
     return f"{said}: {why}"
 

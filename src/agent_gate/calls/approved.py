@@ -82,6 +82,15 @@ class ApprovedCalls:
         self._waits[approval.call_id] = Wait(approval.caller.name)
         return True
 
+    def why_waiting(self, approval: Approval) -> Outcome | None:
+        """How a call stands that was approved and waits for its source; None where it does not."""
+        call, case = approval.call_id, self._asking.case(approval)
+        there = case is not None and case.tool.available
+        if there or call not in self._waits or call in self._performing.running:
+            return None
+        away = DependencyUnavailable(f"{approval.namespace} cannot be called now")
+        return Outcome(call_id=call, state=State.APPROVED, error=away)
+
     async def perform(self, approval: Approval) -> None:
         """Run what was approved and noted, or nothing; a source that is away is waited for."""
         wait = self._waits[approval.call_id]

@@ -447,11 +447,14 @@ class Calls:
         return self._act(await self._asking.refuse(approval, why))
 
     async def learn_outcome(self, approval: Approval, wait: float = TELL_SECONDS) -> Outcome | None:
-        """What became of the call of an approved question, where that is known within `wait` seconds."""
+        """What became of the call of an approved question, where that is known within `wait` seconds; `approved` where
+        its source keeps it waiting."""
         if approval.state is not State.APPROVED:
             return None
         outcome = await self.await_outcome(approval.call_id, approval.caller, wait=wait)
-        return outcome if isinstance(outcome, Outcome) and outcome.state.final else None
+        if isinstance(outcome, Outcome) and outcome.state.final:
+            return outcome
+        return self._approved.why_waiting(approval)
 
     async def withdraw(self, call_id: str, caller: Caller) -> bool:
         """The caller takes back a call that still waits for a person, or for its source."""

@@ -55,14 +55,14 @@ def choose_question(client: AdminClient, approval_id: str | None, last: bool, ve
     open_now = client.get("/api/approvals")
     if not open_now:
         raise InvalidArgs("Nothing waits for you.")
-    if len(open_now) > 1 and not last:
-        raise InvalidArgs(
-            "More than one question is open. Name one by its id, or take the newest with --last:\n"
-            + listing(open_now)
-        )
     if verdict == "approve" and not sys.stdin.isatty():
         raise InvalidArgs(
             "Name the question by its id, so that what you approve is what you saw. Open is:\n"
+            + listing(open_now)
+        )
+    if len(open_now) > 1 and not last:
+        raise InvalidArgs(
+            "More than one question is open. Name one by its id, or take the newest with --last:\n"
             + listing(open_now)
         )
     found = open_now[-1]

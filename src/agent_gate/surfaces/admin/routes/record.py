@@ -233,10 +233,18 @@ class RecordRoutes:
 
     async def _search(self, call: str) -> list[dict[str, Any]]:
         await self._store.flush()
-        rows = await show(self._store, call)
+        rows = await show(self._store, call) or await self._search_question(call)
         if not rows:
-            raise InvalidArgs("There is no call with that id in the record")
+            raise InvalidArgs("There is no call with that id in the record, nor a question about one")
         return [row.decoded() for row in rows]
+
+    async def _search_question(self, ident: str) -> list[Row]:
+        """The rows of the call that a question was about, for whoever has the question's id from a message."""
+        try:
+            approval = await self._admin.calls.inbox.find(ident)
+        except InvalidArgs:
+            return []
+        return await show(self._store, approval.call_id)
 
     async def _show_rows(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, await self._search(ask.values["id"]))
