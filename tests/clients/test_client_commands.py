@@ -491,7 +491,8 @@ def test_a_card_names_the_token_file_that_connecting_makes(home, gateway):
 
 def test_an_agent_of_that_name_which_somebody_else_made_is_left_alone(home, gateway):
     gateway.admin.request("POST", "/api/agents", {"name": "zed"})
-    run(connect, "zed", "--config", str(gateway.folder / "config.yaml"))
+    said = run(connect, "zed", "--config", str(gateway.folder / "config.yaml")).output
+    assert "Zed is the agent zed-2 in questions and in the record." in said
     assert {"zed", "zed-2"} <= {agent["name"] for agent in gateway.admin.get("/api/agents")}
     run(disconnect, "zed")
     assert "zed" in {agent["name"] for agent in gateway.admin.get("/api/agents")}

@@ -75,6 +75,12 @@ def ensure_agent(name: str, place: Surroundings, admin: AdminClient) -> Path | N
     return file
 
 
+def agent_of(gateway: GatewayEntry) -> str:
+    """The agent that was made for a client; empty where it has the token of another."""
+    note = Path(f"{gateway.token_file}{NOTE}")
+    return note.read_text(encoding="utf-8").split("\n")[0] if gateway.token_file and note.is_file() else ""
+
+
 def make_agent(name: str, admin: AdminClient) -> tuple[str, str]:
     """An agent named after the client; one that is there already belongs to somebody, so the next is numbered."""
     for number in range(1, MOST_NAMESAKES):

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from agent_gate.cli.client_tokens import (
     MADE_TOKEN,
     ClientSetup,
+    agent_of,
     full_path,
     shown_gateway,
     state_folder,
@@ -285,6 +286,8 @@ def write_one(
         print_json({"client": name, "file": str(file.path), "entry": entry, "replaced": names})
         return
     say(f"Wrote the gateway into {file.path}{replaced_note(names, config)}.")
+    if agent := agent_of(told):
+        say(f"{program_.title} is the agent {agent} in questions and in the record.")
     if replace and (left := left_beside(file, place, config)):
         say(left)
     if project and told.needs_bridge:
