@@ -4,13 +4,13 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-import uvloop
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -22,18 +22,14 @@ from agent_gate.net.http import Request
 
 TEXT = "This is a simple text response for testing."
 TS_CLIENT = Path(__file__).parent / "ts_client.mjs"
-Use = Callable[[Gate, Path], Awaitable[None]]
 
 
-def with_gate(folder: Path, use: Use) -> None:
-    async def main() -> None:
-        async with (
-            asyncio.timeout(90),
-            running_gate(folder, config_text(fixture_over_stdio())) as gate,
-        ):
-            await use(gate, folder)
-
-    uvloop.run(main())
+@asynccontextmanager
+async def gate_in(folder: Path, permissions: str = ALLOW_ALL, **settings: Any) -> AsyncIterator[Gate]:
+    """A gateway with the server of every feature behind it, for as long as any of these clients may take."""
+    config = config_text(fixture_over_stdio(), **settings)
+    async with asyncio.timeout(90), running_gate(folder, config, permissions) as gate:
+        yield gate
 
 
 async def output(*argv: str, folder: Path, **environment: str) -> str:
@@ -53,7 +49,7 @@ async def output(*argv: str, folder: Path, **environment: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_python_client_lists_calls_and_reads_in_both_eras(tmp_path: Path) -> None:
+async def test_the_python_client_lists_calls_and_reads_in_both_eras(tmp_path: Path) -> None:
     async def use_in(gate: Gate, mode: str, era: str) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx2.AsyncClient(headers=headers) as http:
@@ -70,15 +66,13 @@ def test_the_python_client_lists_calls_and_reads_in_both_eras(tmp_path: Path) ->
                 prompt: Any = await client.get_prompt("test_simple_prompt")
                 assert prompt.messages[0].content.text.startswith("This is a simple prompt")
 
-    async def use(gate: Gate, _: Path) -> None:
+    async with gate_in(tmp_path) as gate:
         await use_in(gate, "legacy", "2025-11-25")
         await use_in(gate, "auto", "2026-07-28")
 
-    with_gate(tmp_path, use)
-
 
 @pytest.mark.slow
-def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -> None:
+async def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -> None:
     """The hold is short, and the person answers only once the client has come back."""
 
     async def approve(gate: Gate, came_back: asyncio.Event) -> None:
@@ -106,123 +100,104 @@ def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -
         found = json.loads(await output(*argv, folder=tmp_path))
         return str(found["result"]["content"][0]["text"])
 
-    async def main() -> None:
-        installed("clients")
-        config = config_text(fixture_over_stdio(), limits={"hold": 0.3})
-        asking = (
-            "defaults: [{pattern: '*', action: ask}]\n"
-            "rules: [{pattern: '*__prompts/get(*)', action: allow}, {pattern: '*__resources/read(*)', action: allow}]\n"
-        )
-        async with asyncio.timeout(60), running_gate(tmp_path, config, asking) as gate:
-            handle = gate.gateway.ways_in.mcp.handle
-            for work in with_python, with_typescript:
-                came_back = asyncio.Event()
-                gate.gateway.ways_in.mcp.handle = watch(came_back, handle)  # type: ignore[method-assign]
-                text, _ = await asyncio.gather(work(gate), approve(gate, came_back))
-                assert text == TEXT
-
-    uvloop.run(main())
+    installed("clients")
+    asking = (
+        "defaults: [{pattern: '*', action: ask}]\n"
+        "rules: [{pattern: '*__prompts/get(*)', action: allow}, {pattern: '*__resources/read(*)', action: allow}]\n"
+    )
+    async with gate_in(tmp_path, asking, limits={"hold": 0.3}) as gate:
+        handle = gate.gateway.ways_in.mcp.handle
+        for work in with_python, with_typescript:
+            came_back = asyncio.Event()
+            gate.gateway.ways_in.mcp.handle = watch(came_back, handle)  # type: ignore[method-assign]
+            text, _ = await asyncio.gather(work(gate), approve(gate, came_back))
+            assert text == TEXT
 
 
-def test_the_official_client_does_not_give_up_on_a_slow_person(tmp_path: Path) -> None:
+async def test_the_official_client_does_not_give_up_on_a_slow_person(tmp_path: Path) -> None:
     """It comes back ten times; before that it is told where the result will be."""
-
-    async def main() -> None:
-        config = config_text(fixture_over_stdio(), limits={"hold": 0.05})
-        asking = "defaults: [{pattern: '*', action: ask}]\n"
-        async with (
-            asyncio.timeout(60),
-            running_gate(tmp_path, config, asking) as gate,
-            httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http,
-            Client(streamable_http_client(gate.url, http_client=http), mode="2026-07-28") as client,
-        ):
-            waiting: Any = await client.call_tool("test_simple_text", {})
-            ident = waiting.meta["agent-gate/pending"]["call"]
-            assert f'gate_result with {{"id":"{ident}"}}' in waiting.content[0].text
-            answer = Answer(verdict="approve", person="operator", channel="test")
-            await gate.gateway.calls.answer(gate.gateway.kept.inbox.open()[0].id, answer)
-            done: Any = await client.call_tool("gate_result", {"id": ident})
-            assert done.content[0].text == TEXT
-
-    uvloop.run(main())
+    asking = "defaults: [{pattern: '*', action: ask}]\n"
+    async with (
+        gate_in(tmp_path, asking, limits={"hold": 0.05}) as gate,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http,
+        Client(streamable_http_client(gate.url, http_client=http), mode="2026-07-28") as client,
+    ):
+        waiting: Any = await client.call_tool("test_simple_text", {})
+        ident = waiting.meta["agent-gate/pending"]["call"]
+        assert f'gate_result with {{"id":"{ident}"}}' in waiting.content[0].text
+        answer = Answer(verdict="approve", person="operator", channel="test")
+        await gate.gateway.calls.answer(gate.gateway.kept.inbox.open()[0].id, answer)
+        done: Any = await client.call_tool("gate_result", {"id": ident})
+        assert done.content[0].text == TEXT
 
 
 @pytest.mark.slow
-def test_the_typescript_clients_list_call_and_read_in_every_mode(tmp_path: Path) -> None:
-    async def use_as(gate: Gate, folder: Path, kind: str) -> None:
+async def test_the_typescript_clients_list_call_and_read_in_every_mode(tmp_path: Path) -> None:
+    async def use_as(gate: Gate, kind: str) -> None:
         argv = (node(), str(TS_CLIENT), str(CACHE / "clients"), gate.url, TOKEN, kind)
-        found = json.loads(await output(*argv, folder=folder))
+        found = json.loads(await output(*argv, folder=tmp_path))
         assert found["tools"][-1] == "gate_result"
         assert found["result"]["content"][0]["text"] == TEXT
         assert len(found["resources"]) == 3
         assert found["prompt"]["messages"]
 
-    async def use(gate: Gate, folder: Path) -> None:
-        installed("clients")
-        await asyncio.gather(*(use_as(gate, folder, kind) for kind in ("sdk", "legacy", "auto", "modern")))
-
-    with_gate(tmp_path, use)
+    installed("clients")
+    async with gate_in(tmp_path) as gate:
+        await asyncio.gather(*(use_as(gate, kind) for kind in ("sdk", "legacy", "auto", "modern")))
 
 
 @pytest.mark.slow
-def test_the_inspector_lists_and_calls_in_both_eras(tmp_path: Path) -> None:
-    async def use_in(gate: Gate, folder: Path, era: str) -> None:
+async def test_the_inspector_lists_and_calls_in_both_eras(tmp_path: Path) -> None:
+    async def use_in(gate: Gate, era: str) -> None:
         program = str(installed("clients") / ".bin" / "mcp-inspector")
         common = ("--cli", gate.url, "--transport", "http", "--protocol-era", era, "--format", "json", "-q")
         secret = ("--header", f"Authorization: Bearer {TOKEN}", "--stored-auth-only")
         quiet = {"MCP_INSPECTOR_SECRET_STORE": "memory"}
         listed = await output(
-            node(), program, *common, *secret, "--method", "tools/list", folder=folder, **quiet
+            node(), program, *common, *secret, "--method", "tools/list", folder=tmp_path, **quiet
         )
         assert "test_simple_text" in listed
         call = ("--method", "tools/call", "--tool-name", "test_simple_text")
-        assert TEXT in await output(node(), program, *common, *secret, *call, folder=folder, **quiet)
+        assert TEXT in await output(node(), program, *common, *secret, *call, folder=tmp_path, **quiet)
 
-    async def use(gate: Gate, folder: Path) -> None:
-        installed("clients")
-        await asyncio.gather(*(use_in(gate, folder, era) for era in ("legacy", "modern")))
-
-    with_gate(tmp_path, use)
+    installed("clients")
+    async with gate_in(tmp_path) as gate:
+        await asyncio.gather(*(use_in(gate, era) for era in ("legacy", "modern")))
 
 
 @pytest.mark.slow
-def test_a_client_can_start_the_gateway_for_itself(tmp_path: Path) -> None:
-    async def main() -> None:
-        (tmp_path / "config.yaml").write_text(config_text(fixture_over_stdio()))
-        (tmp_path / "permissions.yaml").write_text(ALLOW_ALL)
-        command = str(Path(sys.executable).with_name("agent-gate"))
-        args = [
-            "serve",
-            "--stdio",
-            "--agent",
-            "tester",
-            "--insecure",
-            "--config",
-            str(tmp_path / "config.yaml"),
-        ]
-        with (tmp_path / "log").open("w") as log:
-            transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=log)
-            async with asyncio.timeout(60), Client(transport, mode="auto", cache=None) as client:
-                assert client.protocol_version == "2026-07-28"
-                while "test_simple_text" not in [tool.name for tool in (await client.list_tools()).tools]:
-                    await asyncio.sleep(0.05)
-                result: Any = await client.call_tool("test_simple_text", {})
-                assert result.content[0].text == TEXT
-
-    asyncio.run(main())
+async def test_a_client_can_start_the_gateway_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(config_text(fixture_over_stdio()))
+    (tmp_path / "permissions.yaml").write_text(ALLOW_ALL)
+    command = str(Path(sys.executable).with_name("agent-gate"))
+    args = [
+        "serve",
+        "--stdio",
+        "--agent",
+        "tester",
+        "--insecure",
+        "--config",
+        str(tmp_path / "config.yaml"),
+    ]
+    with (tmp_path / "log").open("w") as log:
+        transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=log)
+        async with asyncio.timeout(60), Client(transport, mode="auto", cache=None) as client:
+            assert client.protocol_version == "2026-07-28"
+            while "test_simple_text" not in [tool.name for tool in (await client.list_tools()).tools]:
+                await asyncio.sleep(0.05)
+            result: Any = await client.call_tool("test_simple_text", {})
+            assert result.content[0].text == TEXT
 
 
 @pytest.mark.slow
-def test_mcporter_lists_and_calls(tmp_path: Path) -> None:
-    async def use(gate: Gate, folder: Path) -> None:
-        program = str(installed("clients") / ".bin" / "mcporter")
+async def test_mcporter_lists_and_calls(tmp_path: Path) -> None:
+    program = str(installed("clients") / ".bin" / "mcporter")
+    async with gate_in(tmp_path) as gate:
         server = {"baseUrl": gate.url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
-        (folder / "config").mkdir()
-        config = folder / "config" / "mcporter.json"
+        (tmp_path / "config").mkdir()
+        config = tmp_path / "config" / "mcporter.json"
         config.write_text(json.dumps({"mcpServers": {"gate": server}, "imports": []}))
-        listed = await output(node(), program, "list", "gate", "--json", folder=folder)
+        listed = await output(node(), program, "list", "gate", "--json", folder=tmp_path)
         assert "test_simple_text" in listed
-        called = await output(node(), program, "call", "gate.test_simple_text", folder=folder)
+        called = await output(node(), program, "call", "gate.test_simple_text", folder=tmp_path)
         assert TEXT in called
-
-    with_gate(tmp_path, use)

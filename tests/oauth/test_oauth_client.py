@@ -141,7 +141,7 @@ class Answers(TokenEndpoint):
         raise OAuthRefusal("no", self.errors.pop(0))
 
 
-def test_polling_slows_down_when_told_and_stops_at_a_no() -> None:
+async def test_polling_slows_down_when_told_and_stops_at_a_no() -> None:
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -152,7 +152,7 @@ def test_polling_slows_down_when_told_and_stops_at_a_no() -> None:
         "authorization_pending", "slow_down", "slow_down", "authorization_pending", "access_denied"
     )
     with pytest.raises(OAuthRefusal, match="no") as refused:
-        uvloop.run(poll_device(endpoint, code, SystemClock(), sleep))
+        await poll_device(endpoint, code, SystemClock(), sleep)
     assert refused.value.error == "access_denied"
     assert waited == [5.0, 5.0, 10.0, 15.0, 15.0]
 

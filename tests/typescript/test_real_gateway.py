@@ -28,34 +28,31 @@ console.log(JSON.stringify({{ echo, conditions: typeof weather.conditions, sum, 
 """
 
 
-def test_a_deno_script_calls_tools_and_waits_for_a_person(tmp_path):
-    async def main() -> None:
-        with gateway_process(tmp_path) as gateway:
-            host = gateway.url.removeprefix("http://")
-            (tmp_path / "script.ts").write_text(SCRIPT.format(url=gateway.url))
-            env = quiet_environment(
-                tmp_path, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN, DENO_AUTH_TOKENS=f"{TOKEN}@{host}"
+async def test_a_deno_script_calls_tools_and_waits_for_a_person(tmp_path):
+    with gateway_process(tmp_path) as gateway:
+        host = gateway.url.removeprefix("http://")
+        (tmp_path / "script.ts").write_text(SCRIPT.format(url=gateway.url))
+        env = quiet_environment(
+            tmp_path, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN, DENO_AUTH_TOKENS=f"{TOKEN}@{host}"
+        )
+        script = asyncio.create_task(
+            run(
+                deno(), "run", "--check", f"--allow-import={host}", f"--allow-net={host}",
+                "--allow-env=AGENT_GATE_URL,AGENT_TOKEN", "--no-prompt", "script.ts",
+                env=env, cwd=str(tmp_path),
             )
-            script = asyncio.create_task(
-                run(
-                    deno(), "run", "--check", f"--allow-import={host}", f"--allow-net={host}",
-                    "--allow-env=AGENT_GATE_URL,AGENT_TOKEN", "--no-prompt", "script.ts",
-                    env=env, cwd=str(tmp_path),
-                )
-            )  # fmt: skip
-            while not (waiting := await asyncio.to_thread(gateway.waiting)):
-                assert not script.done(), script.result()
-                await asyncio.sleep(0.05)
-            await asyncio.to_thread(gateway.operator, "approve", waiting[-1]["id"])
-            done = await script
-            assert done.code == 0, done.err
-            said = json.loads(done.out)
-            assert said["echo"] == "Echo: hi"
-            assert said["conditions"] == "string"
-            assert "5" in said["sum"]
-            assert said["code"] == "INVALID_ARGS"
-
-    asyncio.run(main())
+        )  # fmt: skip
+        while not (waiting := await asyncio.to_thread(gateway.waiting)):
+            assert not script.done(), script.result()
+            await asyncio.sleep(0.05)
+        await asyncio.to_thread(gateway.operator, "approve", waiting[-1]["id"])
+        done = await script
+        assert done.code == 0, done.err
+        said = json.loads(done.out)
+        assert said["echo"] == "Echo: hi"
+        assert said["conditions"] == "string"
+        assert "5" in said["sum"]
+        assert said["code"] == "INVALID_ARGS"
 
 
 SUM = """

@@ -75,35 +75,30 @@ def environment(folder: Path, gateway: Gateway, **more: str) -> dict[str, str]:
     return quiet_environment(folder, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN, **more)
 
 
-def test_twenty_real_and_hostile_catalogues_compile_strictly_and_run_nothing_when_imported(tmp_path):
-    async def main() -> None:
-        everyone = {**(await real(tmp_path)), **hostile()}
-        assert len(everyone) >= 20
-        for n, (key, definitions) in enumerate(everyone.items()):
-            written(tmp_path, f"c{n}.ts", {key: definitions})
-        written(tmp_path, "all.ts", everyone)
-        assert await compiled(tmp_path) == ""
-        check = (
-            "import { tools } from './out/all.js'; console.log(globalThis.owned, Object.keys(tools).length);"
-        )
-        (tmp_path / "check.mjs").write_text(check)
-        done = await run(node(), "check.mjs", env=quiet_environment(tmp_path), cwd=str(tmp_path))
-        assert (done.code, done.out, done.err) == (0, f"undefined {len(everyone)}\n", "")
-        plain = await run(
-            deno(),
-            "run",
-            "--no-remote",
-            "--check",
-            "all.ts",
-            env=quiet_environment(tmp_path),
-            cwd=str(tmp_path),
-        )
-        assert plain.code == 0, plain.err
-
-    asyncio.run(main())
+async def test_twenty_real_and_hostile_catalogues_compile_strictly_and_run_nothing_when_imported(tmp_path):
+    everyone = {**(await real(tmp_path)), **hostile()}
+    assert len(everyone) >= 20
+    for n, (key, definitions) in enumerate(everyone.items()):
+        written(tmp_path, f"c{n}.ts", {key: definitions})
+    written(tmp_path, "all.ts", everyone)
+    assert await compiled(tmp_path) == ""
+    check = "import { tools } from './out/all.js'; console.log(globalThis.owned, Object.keys(tools).length);"
+    (tmp_path / "check.mjs").write_text(check)
+    done = await run(node(), "check.mjs", env=quiet_environment(tmp_path), cwd=str(tmp_path))
+    assert (done.code, done.out, done.err) == (0, f"undefined {len(everyone)}\n", "")
+    plain = await run(
+        deno(),
+        "run",
+        "--no-remote",
+        "--check",
+        "all.ts",
+        env=quiet_environment(tmp_path),
+        cwd=str(tmp_path),
+    )
+    assert plain.code == 0, plain.err
 
 
-def test_wrong_arguments_are_found_by_the_compiler(tmp_path):
+async def test_wrong_arguments_are_found_by_the_compiler(tmp_path):
     written(tmp_path, "tools.ts", GITHUB)
     (tmp_path / "good.ts").write_text(
         'import { tools } from "./tools";\n'
@@ -118,7 +113,7 @@ def test_wrong_arguments_are_found_by_the_compiler(tmp_path):
         "tools.github.createIssue();\n"
         'tools.github.createIssue({ title: "x" }).then((made) => made.nummer);\n'
     )
-    found = asyncio.run(compiled(tmp_path))
+    found = await compiled(tmp_path)
     assert [line for line in (2, 3, 4, 5) if f"bad.ts({line}," in found] == [2, 3, 4, 5]
     assert "good.ts" not in found
     assert "tools.ts(" not in found
@@ -163,130 +158,109 @@ def answering() -> Gateway:
     )
 
 
-def test_deno_imports_the_module_over_http_and_calls_through_it(tmp_path):
-    async def main() -> None:
-        async with serving(answering()) as gateway:
-            host = gateway.url.removeprefix("http://")
-            (tmp_path / "script.ts").write_text(
-                f'import * as module from "{gateway.url}/runtime/tools.ts";\n' + SCRIPT % "module"
-            )
-            done = await run(
-                deno(), "run", "--check", f"--allow-import={host}", f"--allow-net={host}",
-                "--allow-env=AGENT_GATE_URL,AGENT_TOKEN", "--no-prompt", "script.ts",
-                env=environment(tmp_path, gateway, DENO_AUTH_TOKENS=f"{TOKEN}@{host}"), cwd=str(tmp_path),
-            )  # fmt: skip
-            assert done.code == 0, done.err
-            assert json.loads(done.out) == EXPECTED
-
-    asyncio.run(main())
+async def test_deno_imports_the_module_over_http_and_calls_through_it(tmp_path):
+    async with serving(answering()) as gateway:
+        host = gateway.url.removeprefix("http://")
+        (tmp_path / "script.ts").write_text(
+            f'import * as module from "{gateway.url}/runtime/tools.ts";\n' + SCRIPT % "module"
+        )
+        done = await run(
+            deno(), "run", "--check", f"--allow-import={host}", f"--allow-net={host}",
+            "--allow-env=AGENT_GATE_URL,AGENT_TOKEN", "--no-prompt", "script.ts",
+            env=environment(tmp_path, gateway, DENO_AUTH_TOKENS=f"{TOKEN}@{host}"), cwd=str(tmp_path),
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        assert json.loads(done.out) == EXPECTED
 
 
-def test_deno_without_the_token_is_refused_the_module(tmp_path):
-    async def main() -> None:
-        async with serving(answering()) as gateway:
-            host = gateway.url.removeprefix("http://")
-            (tmp_path / "script.ts").write_text(f'import "{gateway.url}/runtime/tools.ts";')
-            done = await run(
-                deno(), "run", f"--allow-import={host}", "script.ts",
-                env=environment(tmp_path, gateway), cwd=str(tmp_path),
-            )  # fmt: skip
-            assert done.code != 0
-            assert "401" in done.err
-
-    asyncio.run(main())
+async def test_deno_without_the_token_is_refused_the_module(tmp_path):
+    async with serving(answering()) as gateway:
+        host = gateway.url.removeprefix("http://")
+        (tmp_path / "script.ts").write_text(f'import "{gateway.url}/runtime/tools.ts";')
+        done = await run(
+            deno(), "run", f"--allow-import={host}", "script.ts",
+            env=environment(tmp_path, gateway), cwd=str(tmp_path),
+        )  # fmt: skip
+        assert done.code != 0
+        assert "401" in done.err
 
 
 @pytest.mark.parametrize("variable", ["AGENT_GATE_URL", "TOOLSCRIPT_GATEWAY_URL"])
-def test_node_runs_the_module_as_it_is(tmp_path, variable):
-    async def main() -> None:
-        async with serving(answering()) as gateway:
-            written(tmp_path, "tools.ts", GITHUB)
-            (tmp_path / "script.mts").write_text(SCRIPT % 'await import("./tools.ts")')
-            env = quiet_environment(
-                tmp_path, AGENT_TOKEN=TOKEN, **{variable: gateway.url.replace("http", "ws") + "/"}
-            )
-            done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
-            assert done.code == 0, done.err
-            assert json.loads(done.out) == EXPECTED
-
-    asyncio.run(main())
+async def test_node_runs_the_module_as_it_is(tmp_path, variable):
+    async with serving(answering()) as gateway:
+        written(tmp_path, "tools.ts", GITHUB)
+        (tmp_path / "script.mts").write_text(SCRIPT % 'await import("./tools.ts")')
+        env = quiet_environment(
+            tmp_path, AGENT_TOKEN=TOKEN, **{variable: gateway.url.replace("http", "ws") + "/"}
+        )
+        done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
+        assert done.code == 0, done.err
+        assert json.loads(done.out) == EXPECTED
 
 
-def test_a_script_waits_while_a_person_is_asked(tmp_path):
-    async def main() -> None:
-        asked = asyncio.Event()
-        gateway = answering()
-        gateway.asked["github__create_issue"] = asked
-        async with serving(gateway):
-            written(tmp_path, "tools.ts", GITHUB)
-            (tmp_path / "script.mts").write_text(
-                'import { tools } from "./tools.ts";\n'
-                'console.log((await tools.github.createIssue({ title: "x" })).number);\n'
-            )
-            env = environment(tmp_path, gateway)
-            running = asyncio.create_task(
-                run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
-            )
-            await asyncio.wait_for(gateway.polled.wait(), 20)
-            asked.set()
-            done = await running
-            assert (done.code, done.out) == (0, "7\n"), done.err
-            assert gateway.requests[0].header(b"prefer") == b"wait=1"
-            assert sum(request.method == "POST" for request in gateway.requests) == 1
-
-    asyncio.run(main())
-
-
-def test_a_script_that_stops_waiting_withdraws_its_call(tmp_path):
-    async def main() -> None:
-        gateway = answering()
-        gateway.asked["github__create_issue"] = asyncio.Event()
-        async with serving(gateway):
-            written(tmp_path, "tools.ts", GITHUB)
-            (tmp_path / "script.mts").write_text(
-                'import { tools } from "./tools.ts";\n'
-                "const stop = new AbortController();\nsetTimeout(() => stop.abort(), 100);\n"
-                'try { await tools.github.createIssue({ title: "x" }, { signal: stop.signal }); }\n'
-                "catch (error) { console.log(error.name); }\n"
-            )
-            env = environment(tmp_path, gateway)
-            done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
-            assert done.out == "AbortError\n", done.err
-            assert gateway.withdrawn.is_set()
-
-    asyncio.run(main())
-
-
-def test_a_script_without_an_address_or_a_gateway_says_what_is_missing(tmp_path):
-    async def main() -> None:
+async def test_a_script_waits_while_a_person_is_asked(tmp_path):
+    asked = asyncio.Event()
+    gateway = answering()
+    gateway.asked["github__create_issue"] = asked
+    async with serving(gateway):
         written(tmp_path, "tools.ts", GITHUB)
         (tmp_path / "script.mts").write_text(
             'import { tools } from "./tools.ts";\n'
-            "try { await tools.github.listIssues(); } catch (error) { console.log(error.code, error.message); }\n"
+            'console.log((await tools.github.createIssue({ title: "x" })).number);\n'
         )
-        argv = (new_node(), "--no-warnings", "script.mts")
-        unset = await run(*argv, env=quiet_environment(tmp_path), cwd=str(tmp_path))
-        assert unset.out.startswith("UNREACHABLE Neither AGENT_GATE_URL nor")
-        env = quiet_environment(tmp_path, AGENT_GATE_URL="http://127.0.0.1:9")
-        away = await run(*argv, env=env, cwd=str(tmp_path))
-        assert away.out.startswith("UNREACHABLE The gateway at http://127.0.0.1:9 cannot be reached")
+        env = environment(tmp_path, gateway)
+        running = asyncio.create_task(
+            run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
+        )
+        await asyncio.wait_for(gateway.polled.wait(), 20)
+        asked.set()
+        done = await running
+        assert (done.code, done.out) == (0, "7\n"), done.err
+        assert gateway.requests[0].header(b"prefer") == b"wait=1"
+        assert sum(request.method == "POST" for request in gateway.requests) == 1
 
-    asyncio.run(main())
+
+async def test_a_script_that_stops_waiting_withdraws_its_call(tmp_path):
+    gateway = answering()
+    gateway.asked["github__create_issue"] = asyncio.Event()
+    async with serving(gateway):
+        written(tmp_path, "tools.ts", GITHUB)
+        (tmp_path / "script.mts").write_text(
+            'import { tools } from "./tools.ts";\n'
+            "const stop = new AbortController();\nsetTimeout(() => stop.abort(), 100);\n"
+            'try { await tools.github.createIssue({ title: "x" }, { signal: stop.signal }); }\n'
+            "catch (error) { console.log(error.name); }\n"
+        )
+        env = environment(tmp_path, gateway)
+        done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
+        assert done.out == "AbortError\n", done.err
+        assert gateway.withdrawn.is_set()
 
 
-def test_a_script_may_name_its_own_key_and_call_a_tool_by_its_wire_name(tmp_path):
-    async def main() -> None:
-        async with serving(answering()) as gateway:
-            written(tmp_path, "tools.ts", GITHUB)
-            (tmp_path / "script.mts").write_text(
-                'import { callTool, tools } from "./tools.ts";\n'
-                'await tools.github.createIssue({ title: "x" }, { idempotencyKey: "once" });\n'
-                'console.log(JSON.stringify(await callTool("github__create_issue", { title: "y" })));\n'
-            )
-            env = environment(tmp_path, gateway)
-            done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
-            assert (done.code, done.out) == (0, '{"number":7}\n'), done.err
-            named, unnamed = (request.header(b"idempotency-key") for request in gateway.requests)
-            assert named == b"once" != unnamed
+async def test_a_script_without_an_address_or_a_gateway_says_what_is_missing(tmp_path):
+    written(tmp_path, "tools.ts", GITHUB)
+    (tmp_path / "script.mts").write_text(
+        'import { tools } from "./tools.ts";\n'
+        "try { await tools.github.listIssues(); } catch (error) { console.log(error.code, error.message); }\n"
+    )
+    argv = (new_node(), "--no-warnings", "script.mts")
+    unset = await run(*argv, env=quiet_environment(tmp_path), cwd=str(tmp_path))
+    assert unset.out.startswith("UNREACHABLE Neither AGENT_GATE_URL nor")
+    env = quiet_environment(tmp_path, AGENT_GATE_URL="http://127.0.0.1:9")
+    away = await run(*argv, env=env, cwd=str(tmp_path))
+    assert away.out.startswith("UNREACHABLE The gateway at http://127.0.0.1:9 cannot be reached")
 
-    asyncio.run(main())
+
+async def test_a_script_may_name_its_own_key_and_call_a_tool_by_its_wire_name(tmp_path):
+    async with serving(answering()) as gateway:
+        written(tmp_path, "tools.ts", GITHUB)
+        (tmp_path / "script.mts").write_text(
+            'import { callTool, tools } from "./tools.ts";\n'
+            'await tools.github.createIssue({ title: "x" }, { idempotencyKey: "once" });\n'
+            'console.log(JSON.stringify(await callTool("github__create_issue", { title: "y" })));\n'
+        )
+        env = environment(tmp_path, gateway)
+        done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
+        assert (done.code, done.out) == (0, '{"number":7}\n'), done.err
+        named, unnamed = (request.header(b"idempotency-key") for request in gateway.requests)
+        assert named == b"once" != unnamed

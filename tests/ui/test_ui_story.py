@@ -1,5 +1,3 @@
-import time
-
 from tests.gateway import Gateway
 from tests.ui.ui_house import calling, house, printed_link
 
@@ -57,31 +55,34 @@ def test_a_person_lets_an_agent_act_for_an_hour_takes_it_back_and_a_restart_lose
             again.stop()
 
 
+DRAWN = """async () => {
+  let drawn = 0, most = 0;
+  new MutationObserver((changes) => { for (const one of changes) drawn += one.addedNodes.length || 1; })
+    .observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+  for (let at = 0; at < 40; at += 1) {
+    drawn = 0;
+    for (const key of ["j", "x", "x"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
+    most = Math.max(most, drawn);
+  }
+  return most;
+}"""
+"""The most that three keys change of the page."""
+
+
 def test_a_thousand_open_questions_do_not_slow_the_page(tab, tmp_path):
     with house(tmp_path) as (gateway, _api):
         for number in range(1000):
             assert gateway.call("light_set", {"room": f"room{number}"}, wait=0).status == 202
         page = tab.log_in(printed_link(gateway)).page
-        began = time.monotonic()
         page.goto(f"{gateway.announced['admin']}/#/approvals")
         page.wait_for_selector(f"{ROW} >> text=light_set(room0)")
-        shown = time.monotonic() - began
         assert page.inner_text("#nav .badge") == "1000"
         assert page.locator(ROW).count() < 60
 
-        moves = page.evaluate(
-            """async () => {
-              const times = [];
-              for (let at = 0; at < 40; at += 1) {
-                const began = performance.now();
-                for (const key of ["j", "x", "x"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-                document.body.offsetHeight;
-                times.push(performance.now() - began);
-                await new Promise(requestAnimationFrame);
-              }
-              return times.sort((a, b) => a - b)[38];
-            }"""
-        )
+        drawn = page.evaluate(DRAWN)
+        assert 0 < drawn < 500
         page.keyboard.press("End")
         late = calling(gateway, "light_set", {"room": "cellar"}, wait=30)
         page.wait_for_selector("#nav .badge:text-is('1001')")
@@ -89,6 +90,3 @@ def test_a_thousand_open_questions_do_not_slow_the_page(tab, tmp_path):
         page.click(f"{ROW} >> text=light_set(cellar)")
         page.click("[data-answer=once]")
         assert late.reply().json["status"] == "executed"
-        print(f"1,000 asks: shown in {shown * 1000:.0f} ms, a key press costs {moves:.1f} ms")
-        assert shown < 5.0
-        assert moves < 200
