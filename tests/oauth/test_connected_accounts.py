@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-import uvloop
 from msgspec.structs import replace as changed
 from tests import postgres
 from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
@@ -142,32 +141,28 @@ async def test_t45_a_pasted_code_is_taken_from_whoever_began_it_alone(
         assert finished.connected.tokens.access_token
 
 
-def test_t46_two_hundred_calls_on_two_gateways_renew_once(
+async def test_t46_two_hundred_calls_on_two_gateways_renew_once(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
     here = StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="a")
-
-    async def main() -> None:
-        async with (
-            a_house(here, tmp_path / "a") as one,
-            a_house(replace(here, chain="b"), tmp_path / "b") as two,
-        ):
-            connected = await signed_in(one, authority)
-            stale = changed(connected, tokens=changed(connected.tokens, expires_at=1.0))
-            await one.connections.keep(OWNER, stale)
-            await two.connections.load()
-            before = authority.count("/token")
-            asked = [house.connections.renew_if_due(OWNER) for _ in range(100) for house in (one, two)]
-            found = await asyncio.gather(*asked)
-            assert authority.count("/token") == before + 1
-            assert len({each.tokens.access_token for each in found}) == 1
-            kept = await two.connections.renew_if_due(OWNER)
-            assert kept.tokens == found[0].tokens
-            assert kept.tokens.refresh_token != connected.tokens.refresh_token
-
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    uvloop.run(main())
+    async with (
+        a_house(here, tmp_path / "a") as one,
+        a_house(replace(here, chain="b"), tmp_path / "b") as two,
+    ):
+        connected = await signed_in(one, authority)
+        stale = changed(connected, tokens=changed(connected.tokens, expires_at=1.0))
+        await one.connections.keep(OWNER, stale)
+        await two.connections.load()
+        before = authority.count("/token")
+        asked = [house.connections.renew_if_due(OWNER) for _ in range(100) for house in (one, two)]
+        found = await asyncio.gather(*asked)
+        assert authority.count("/token") == before + 1
+        assert len({each.tokens.access_token for each in found}) == 1
+        kept = await two.connections.renew_if_due(OWNER)
+        assert kept.tokens == found[0].tokens
+        assert kept.tokens.refresh_token != connected.tokens.refresh_token
 
 
 async def test_t49_an_account_that_was_taken_back_is_told_once_and_not_tried_again(
