@@ -18,6 +18,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--renderer-process-limit=1",  # a process for each page takes a fifth of the work of a test
 )
 
 

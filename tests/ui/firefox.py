@@ -8,6 +8,23 @@ from shutil import which
 from tests.ui.chromium import CACHE, install_package
 
 WIRE = Path(__file__).with_name("firefox_wire.py")
+PREFERENCES = {
+    "browser.newtabpage.enabled": False,
+    "browser.safebrowsing.malware.enabled": False,
+    "browser.safebrowsing.phishing.enabled": False,
+    "browser.startup.page": 0,
+    "dom.ipc.keepProcessesAlive.web": 1,
+    "dom.ipc.processCount": 1,
+    "dom.ipc.processCount.webIsolated": 1,
+    "dom.ipc.processPrelaunch.enabled": False,
+    "extensions.enabledScopes": 0,
+    "extensions.webextensions.remote": False,
+    "fission.autostart": False,
+    "media.rdd-process.enabled": False,
+    "media.utility-process.enabled": False,
+    "network.process.enabled": False,
+}
+"""No processes and pages beside those that are looked at: they take a third of its work."""
 
 
 def find():
@@ -27,6 +44,8 @@ def launch(playwright):
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{WIRE}" "{find()}" "$@"\n')
     script.chmod(0o755)
     try:
-        return playwright.firefox.launch(channel="moz-firefox", executable_path=script)
+        return playwright.firefox.launch(
+            channel="moz-firefox", executable_path=script, firefox_user_prefs=PREFERENCES
+        )
     finally:
         script.unlink()
