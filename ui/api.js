@@ -99,7 +99,6 @@ async function read(reply, onEvent, heardIt) {
 	}
 }
 
-// Events for as long as the page is open. `onOpen` runs after each connection, also after a restart of the gateway.
 export async function follow(path, { onEvent, onOpen, onLost }) {
 	for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
 		const line = watched();

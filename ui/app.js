@@ -53,10 +53,10 @@ function frame() {
 
 async function find() {
 	const { palette } = await import("./parts/palette.js");
-	return palette(Object.entries(PAGES).map(([name, [title]]) => [title, `#/${name}`]));
+	const tabs = [["History of answers", "#/approvals?tab=history"], ["Grants: answers that are remembered", "#/approvals?tab=grants"]];
+	return palette([...Object.entries(PAGES).map(([name, [title]]) => [title, `#/${name}`]), ...tabs]);
 }
 
-// On a phone the pages that are opened less often are behind a button.
 function unfold(open) {
 	nav.classList.toggle("open", open);
 	more.setAttribute("aria-expanded", open);
@@ -76,8 +76,9 @@ function count(name, number) {
 }
 
 async function look() {
-	const { needs } = await get("/api/now").catch(() => ({ needs: [] }));
-	count("broken", needs.filter(isBroken).length);
+	const { needs } = await get("/api/now").catch(() => inbox);
+	inbox.needs = needs.filter(isBroken);
+	count("broken", inbox.needs.length);
 }
 
 function status() {
@@ -89,7 +90,6 @@ function status() {
 	line.textContent = inbox.online ? "" : "Reconnecting to the gateway…";
 }
 
-// A part of a link as it was meant; one that is broken stands for itself.
 function decoded(part) {
 	try {
 		return decodeURIComponent(part);
@@ -135,7 +135,6 @@ function skip(event) {
 	main.focus();
 }
 
-// Whoever logs in again comes back to where they were.
 function loggedOut() {
 	leave();
 	location.replace(`/login${location.hash || "#/now"}`);

@@ -31,7 +31,6 @@ export function span(seconds) {
 
 const both = (large, unit, small, other) => `${Math.floor(large)} ${unit}${small >= 1 ? ` ${Math.floor(small)} ${other}` : ""}`;
 
-// Whole seconds, minutes or hours: 14:56, 2 h 5 min.
 function whole(seconds) {
 	if (seconds < 60) return `${seconds} s`;
 	if (seconds < 3600) return `${Math.floor(seconds / 60)}:${two(seconds % 60)}`;
@@ -52,7 +51,6 @@ export const ago = (at) => {
 	return seconds < 60 ? `${seconds} s ago` : `${span(seconds - (seconds < 3600 ? seconds % 60 : 0))} ago`;
 };
 export const since = (at) => `${moment(at)}, ${ago(at)}`;
-// A place in a file without its folders, as people say it: permissions.yaml:4
 export const place = (where) => where.replace(/^.*[\\/]/, "").replace(/(:\d+):\d+$/, "$1");
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const many = (number, one, more = `${one}s`) => `${count(number)} ${number === 1 ? one : more}`;

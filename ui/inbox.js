@@ -1,12 +1,21 @@
 // The open questions as they are now, kept by the event stream; pages listen for changes.
 import { follow, get } from "./api.js";
+import { now } from "./clock.js";
 
-export const inbox = { open: new Map(), known: false, online: true, problem: null };
+export const inbox = { open: new Map(), known: false, online: true, problem: null, needs: [] };
 const listeners = new Set();
 let told = 0;
 let arrived = null; // what came while a list was on its way: it may be newer than that list
 
 export const isBroken = ({ kind }) => kind !== "warning";
+
+export const isOver = (approval) => approval.expires_at <= now();
+
+const WORST = ["first", "unusual", "outward", "destructive"];
+const weight = ({ risks = [] }) => risks.reduce((sum, name) => sum + 2 ** WORST.indexOf(name), 0);
+
+// The most dangerous first, then those with the least time left.
+export const waiting = () => [...inbox.open.values()].sort((one, other) => weight(other) - weight(one) || one.expires_at - other.expires_at);
 
 export function listen(listener) {
 	listeners.add(listener);
@@ -40,7 +49,7 @@ export async function reload() {
 	try {
 		const rows = await get("/api/approvals?brief=1");
 		if (mine !== arrived) return;
-		inbox.open = new Map(rows.map((row) => [row.id, row]));
+		inbox.open = new Map(rows.filter((row) => !isOver(row)).map((row) => [row.id, row]));
 		mine.forEach(put);
 		inbox.problem = null;
 	} catch (error) {
@@ -52,8 +61,18 @@ export async function reload() {
 	soon();
 }
 
+// Whose time is over cannot be answered any more, also where nobody says so.
+function sweep() {
+	for (const one of inbox.open.values()) {
+		if (!isOver(one)) continue;
+		inbox.open.delete(one.id);
+		soon();
+	}
+}
+
 export function start() {
 	let lost = false;
+	setInterval(sweep, 1000);
 	follow("/api/events?brief=1", {
 		onEvent(kind, value) {
 			if (kind === "approval") take(value);

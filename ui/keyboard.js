@@ -43,7 +43,6 @@ export function help() {
 
 let openPalette = () => {};
 
-// What the palette's key opens; it works also where letters are switched off, since it has a modifier.
 export const onPalette = (open) => (openPalette = open);
 
 function press(event) {

@@ -4,8 +4,8 @@ import { button, fault, h, show } from "./dom.js";
 
 export const isWide = () => matchMedia("(min-width: 761px)").matches;
 
-export function panes(main, { bar, list, nothing, hint }) {
-	const detail = h("div.detail", h("p.hint", hint));
+export function panes(main, { bar, list, nothing }) {
+	const detail = h("div.detail", h("p.hint", "Choose one in the list."));
 	const side = h("section.side", bar, list, nothing);
 	const close = () => {
 		main.removeAttribute("data-open");
@@ -40,7 +40,7 @@ export function panes(main, { bar, list, nothing, hint }) {
 			const { activeElement: held } = document;
 			if (main.hasAttribute("data-open") && (held === document.body || over.contains(held))) close();
 			main.removeAttribute("data-open");
-			show(detail, h("p.hint", hint));
+			show(detail, h("p.hint", "Choose one in the list."));
 		},
 	};
 }

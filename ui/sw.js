@@ -1,4 +1,4 @@
-// The service worker: shows what the gateway pushes, and opens the question that was tapped. It keeps nothing offline.
+// The service worker: shows what is pushed, and opens what is tapped.
 const shown = (data) => ({
 	body: data.body,
 	tag: data.tag,

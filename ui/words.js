@@ -4,15 +4,15 @@ import { icon } from "./parts/icon.js";
 
 const STATES = {
 	pending: ["waits for you", "wait"],
-	approved: ["approved", ""],
-	denied: ["denied", "fail"],
-	expired: ["nobody answered", "fail"],
+	approved: ["approved", "good"],
+	denied: ["denied", "no"],
+	expired: ["nobody answered", "no"],
 	withdrawn: ["withdrawn", ""],
 	dispatching: ["running", ""],
 	completed: ["done", "good"],
 	failed: ["failed", "fail"],
 	unknown: ["outcome unknown", "fail"],
-	refused: ["refused", "fail"],
+	refused: ["refused", "no"],
 };
 const SOURCES = {
 	ready: ["ready", "good"],
@@ -48,7 +48,6 @@ export const word = (table) => (name) => {
 const ROWS = {
 	...STATES,
 	pending: ["a person was asked", ""],
-	approved: ["approved", "good"],
 	dispatching: ["sent", ""],
 };
 
@@ -59,7 +58,6 @@ export const effectWord = word(EFFECTS);
 export const ruleWord = word(RULES);
 export const STATE_NAMES = Object.entries(STATES).map(([name, [text]]) => [name, name === "pending" ? "waiting" : text]);
 
-// What makes a question dangerous, in the order of how much it matters; a short line has a word for the worst.
 export const risks = (found = [], short = false) => {
 	const known = Object.keys(RISKS).filter((name) => found.includes(name));
 	if (!known.length) return null;
@@ -67,5 +65,7 @@ export const risks = (found = [], short = false) => {
 	return h("span.chips", known.map(chip));
 };
 
-export const isDangerous = ({ risks: found = [] }) => found.includes("destructive") || found.includes("outward");
+export const isDangerous = ({ risks: found = [] }) => found.length > 0;
+export const isSevere = ({ risks: found = [] }) => found.includes("destructive") || found.includes("outward");
+export const dangers = ({ risks: found = [] }) => Object.keys(RISKS).filter((name) => found.includes(name)).map((name) => `${RISKS[name][1]}.`).join(" ");
 export const titleOf = ({ sentence, agent, tool }) => sentence || `Let ${agent} call ${tool}?`;

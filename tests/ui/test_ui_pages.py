@@ -16,7 +16,7 @@ from agent_gate.cli.commands import request
 
 PAGES = {
     "now": ("Nothing is broken", "Source 7 cannot be reached"),
-    "approvals": ("No question waits for you", "mail_send(to=3@example.org)"),
+    "approvals": ("No question waits for you", "mail_send(to=4@example.org)"),
     "calls": ("No call was made yet", "branch=b3, remote=origin"),
     "tools": ("There are no tools", "big__tool_3"),
     "sources": ("No source is configured", "source-1 (Source 1)"),
@@ -418,7 +418,7 @@ def test_news_between_press_and_release_take_no_click_away(tab, fixtures):
     page.wait_for_selector("text=1 chosen")
     press(page, page.locator(".approvals .row .asked").nth(3))
     page.evaluate(REDRAW)
-    with page.expect_request(f"**/api/approvals/{3:032x}"):
+    with page.expect_request(f"**/api/approvals/{12:032x}"):
         page.mouse.up()
 
 
@@ -448,7 +448,7 @@ def test_news_leave_the_keyboard_where_it_is(tab, fixtures):
     page.keyboard.press("Space")
     page.wait_for_selector("text=1 chosen", state="hidden")
     page.keyboard.press("j")
-    page.wait_for_selector(".approvals .row[aria-selected=true] >> text=to=1@")
+    page.wait_for_selector(".approvals .row[aria-selected=true] >> text=to=4@")
 
 
 def test_all_of_a_long_change_can_be_seen_before_it_is_accepted(tab, fixtures):

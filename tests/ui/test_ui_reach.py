@@ -1,8 +1,15 @@
 """The page for those who do not see it, who have only keys or only fingers, and whose line or login went away."""
 
+import time
+
+import pytest
 from playwright.sync_api import expect
 from tests.ui.chromium import PHONE
+from tests.ui.ui_fixtures import NOW, approval
+from tests.ui.ui_fixtures import question as whole
 from tests.ui.ui_house import house, opened
+
+from agent_gate.net.http import json_response
 
 ROW = ".approvals .row"
 READY = "[data-answer=once]:not([disabled])"
@@ -80,7 +87,7 @@ def test_a_row_that_can_be_chosen_is_a_row_of_cells(tab, fixtures):
     page.goto(f"{fixtures.url}/#/approvals")
     grid = page.get_by_role("grid", name="Approvals")
     expect(grid).to_have_attribute("aria-rowcount", "30")
-    chosen = grid.get_by_role("checkbox", name="Choose mail_send(to=3@example.org)")
+    chosen = grid.get_by_role("checkbox", name="Choose mail_send(to=4@example.org)")
     chosen.check()
     assert chosen.evaluate("node => node.parentElement.getAttribute('role')") == "gridcell"
     assert page.locator("[role=option] input, [role=option] button").count() == 0
@@ -189,3 +196,67 @@ def test_a_line_that_fell_silent_is_opened_again(tab, fixtures):
     page.wait_for_selector("#nav .badge:text-is('30')")
     with page.expect_request("**/api/events?*"):
         page.clock.run_for(60_000)
+
+
+def question(number, **more):
+    return approval(number) | {"not_in_signature": [], "count": 1, "yeses": []} | more
+
+
+ASKED = [
+    question(0),
+    question(1, count=2, yeses=["ben"]),
+    question(2, not_in_signature=["cc"]),
+    question(3),
+    question(4, expires_at=NOW - 1),
+]
+
+
+@pytest.fixture
+def asking(fixtures):
+    fixtures.guard = lambda request: json_response(200, ASKED) if request.path == "/api/approvals" else None
+    yield fixtures
+    fixtures.guard = lambda _request: None
+
+
+def test_all_that_can_be_approved_unseen_are_those_whose_row_shows_everything(tab, asking):
+    page = tab.page
+    page.goto(f"{asking.url}/#/approvals")
+    expect(page.locator("#nav .badge")).to_have_text("4")
+    page.wait_for_selector(f"{ROW} >> text=1 of 2 said yes")
+    page.get_by_label("Choose all").check()
+    page.click(".bar button:text-is('Approve once')")
+    listed = page.locator("dialog li code")
+    assert listed.all_inner_texts() == ["mail_send(to=0@example.org)", "mail_send(to=3@example.org)"]
+    page.wait_for_selector("dialog >> text=1 of them dangerous")
+
+
+def test_the_number_of_dangers_leads_to_just_these(tab, asking):
+    page = tab.page
+    page.goto(f"{asking.url}/#/now")
+    page.click(".glance >> text=3 of them dangerous")
+    expect(page.locator(ROW)).to_have_count(3)
+
+
+def test_a_question_whose_time_runs_out_can_be_answered_no_more(tab, asking):
+    ends = {"expires_at": time.time() + 1}
+    replies = {"/api/approvals": [question(0, **ends)], f"/api/approvals/{0:032x}": whole(0) | ends}
+    asking.guard = lambda request: (
+        json_response(200, replies[request.path]) if request.path in replies else None
+    )
+    page = tab.page
+    page.goto(f"{asking.url}/#/approvals/{0:032x}")
+    page.wait_for_selector(".detail >> text=Its time is over")
+    expect(page.locator("[data-answer]")).to_have_count(0)
+    expect(page.locator("#nav .badge")).to_be_hidden()
+
+
+def test_the_tabs_of_the_inbox_and_the_filters_of_calls_are_found_and_seen(tab, fixtures):
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/now")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("grants")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main >> text=Nothing is remembered")
+    page.set_viewport_size(PHONE)
+    page.goto(f"{fixtures.url}/#/calls?agent=codex&range=today")
+    page.wait_for_selector("button:text-is('Filters (2)')")

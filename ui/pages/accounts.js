@@ -1,4 +1,4 @@
-// Accounts: which ones the gateway has with servers and services, and the one way to give it another.
+// Accounts that the gateway has with servers and services.
 import { get, post, segment } from "../api.js";
 import { button, empty, h, say, show } from "../dom.js";
 import { ago, many, moment, since } from "../format.js";
@@ -25,7 +25,6 @@ const stateOf = word({
 	unused: ["not needed so far", ""],
 });
 
-// An account of a person's is there for all agents that work for them.
 const titled = (one) => (one.agent ? `${one.title} for ${one.agent.replace(/^person:/, "")}` : one.title);
 
 const row = (one) =>
@@ -72,7 +71,6 @@ export function accounts(main, [wanted], params) {
 		thing: "Account",
 		again: 3000,
 		none,
-		hint: "Choose a source to see its account, to sign in, or to end it.",
 		wanted,
 		params,
 	});

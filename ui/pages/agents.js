@@ -1,4 +1,4 @@
-// Agents: who may call, what each sees and what its calls meet; tokens made and revoked here; programs that operate.
+// Agents: who may call and what each sees; tokens; programs that operate.
 import { get, post, remove, segment } from "../api.js";
 import { button, empty, h, say } from "../dom.js";
 import { ago, many, moment, since } from "../format.js";
@@ -59,7 +59,6 @@ export function agents(main, [wanted], params) {
 		told,
 		thing: "Agent",
 		none: () => empty("There is no agent", "An agent is a program that calls tools, with a token of its own.", h("a.button", { href: "#/connect" }, "Connect an agent")),
-		hint: "Choose an agent to see what it sees.",
 		bar: [may("operate") ? button("New agent", create) : null, button("Programs", () => operators(), { kind: "quiet" })],
 		wanted,
 		params,

@@ -3,15 +3,16 @@ import { get, post, query, remove, segment } from "../api.js";
 import { SETTLE, confirmMany, give, passphrase } from "../parts/answering.js";
 import { act, button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, moment } from "../format.js";
-import { inbox, listen, reload } from "../inbox.js";
+import { inbox, isOver, listen, reload, waiting } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { every, field, isWide, movement, panes, together, twoLines } from "../layout.js";
 import { may, mayOf } from "../me.js";
 import { List, listOrEmpty } from "../parts/list.js";
+import { isPlain } from "../parts/need.js";
 import { question, timeLeft } from "../parts/question.js";
 import { valuesOf } from "../parts/rows.js";
 import { makeRule } from "../parts/rulemaker.js";
-import { risks, stateWord } from "../words.js";
+import { isDangerous, risks, stateWord } from "../words.js";
 
 const PAGE = 500;
 const TABS = [["inbox", "Inbox"], ["history", "History"], ["grants", "Grants"]];
@@ -40,13 +41,13 @@ const grantFacts = (grant) =>
 	);
 
 class Approvals {
-	constructor(main, wanted) {
-		Object.assign(this, { main, wanted, tab: "inbox", needle: "", shown: null, past: [], more: false });
+	constructor(main, wanted, params) {
+		Object.assign(this, { main, wanted, tab: "inbox", needle: "", shown: null, past: [], more: false, risky: params.has("risk") });
 		this.picked = new Set();
 		this.nothing = h("div");
 		this.all = h("input", {
 			type: "checkbox",
-			onchange: ({ target }) => this.pickAll(target.checked ? this.items().filter(answerable) : []),
+			onchange: ({ target }) => this.pickAll(target.checked ? this.items().filter(isPlain) : []),
 		});
 		this.chosen = h("span");
 		this.many = [button("Approve once", () => this.answerMany("approve")), button("Deny", () => this.answerMany("deny"))];
@@ -66,10 +67,10 @@ class Approvals {
 			cells: true,
 		});
 		const bar = h("div.bar", this.tabs, this.search(), this.bulk);
-		const hint = "Choose a question to see all of it.";
-		this.view = panes(main, { bar, list: this.list.node, nothing: this.nothing, hint });
+		this.view = panes(main, { bar, list: this.list.node, nothing: this.nothing });
 		keys(this.keys());
-		this.draw();
+		if (NOTHING[params.get("tab")]) this.turn(params.get("tab"));
+		else this.draw();
 		if (wanted && !inbox.open.has(wanted)) this.open({ id: wanted }, true);
 	}
 
@@ -111,12 +112,12 @@ class Approvals {
 			h(item.sentence ? "bdi.asked" : "span.lead", item.sentence || item.tool),
 			pending ? timeLeft(item.expires_at, "span.end") : h("span.end", stateWord(item.state)),
 			h("span.rest", risks(item.risks, true), `${item.agent} · `, pending ? "" : `${ago(item.asked_at)} · `, h("span.values", item.sentence ? item.line : valuesOf(item, item.line))),
-			more.length && pending ? h("span.end.more", `+ ${more.length} more`) : h("span.end", item.answered_by),
+			pending && item.count > 1 ? h("span.end", `${item.yeses.length} of ${item.count} said yes`) : more.length && pending ? h("span.end.more", `${more.length} not shown`) : h("span.end", item.answered_by),
 		);
 	}
 
 	items() {
-		const all = this.tab === "inbox" ? [...inbox.open.values()] : this.past;
+		const all = this.tab === "inbox" ? waiting().filter((one) => !this.risky || isDangerous(one)) : this.past;
 		const text = (item) => `${item.signature} ${item.agent ?? item.caller} ${item.sentence ?? ""}`.toLowerCase();
 		return this.needle ? all.filter((item) => text(item).includes(this.needle)) : all;
 	}
@@ -147,8 +148,8 @@ class Approvals {
 	// Changed in place: what has the keyboard, or is being pressed, must stay while questions come and go.
 	drawBulk(found) {
 		const { size } = this.picked;
-		const mine = this.tab === "inbox" ? found.filter(answerable).length : 0;
-		this.bulk.hidden = !mine;
+		const mine = this.tab === "inbox" ? found.filter(isPlain).length : 0;
+		this.bulk.hidden = !mine && !size;
 		this.all.checked = size > 0 && size === mine;
 		this.all.indeterminate = size > 0 && size < mine;
 		this.chosen.textContent = size ? `${size} chosen` : "Choose all";
@@ -236,9 +237,11 @@ class Approvals {
 	}
 
 	async answerMany(verdict) {
-		const ids = [...this.picked];
-		if (!(await confirmMany(verdict === "deny" ? "Deny" : "Approve once", ids))) return;
-		await act(this.many[0], async () => {
+		const looked = (id) => verdict === "deny" || isPlain(inbox.open.get(id) ?? {});
+		const ids = [...this.picked].filter(looked);
+		if (!ids.length) return say("These have to be looked at one by one", { fault: true });
+		if (!(await confirmMany(verdict === "deny" ? "Deny" : "Approve once", ids))) return undefined;
+		return act(this.many[0], async () => {
 			const phrase = await passphrase();
 			const { results } = await post("/api/approvals", { ids, verdict, lifetime: "once", passphrase: phrase });
 			this.answeredMany(results, verdict);
@@ -318,11 +321,12 @@ class Approvals {
 
 	tick() {
 		for (const node of this.main.querySelectorAll(".left")) node.textContent = left(Number(node.dataset.until));
+		if (this.shown?.state === "pending" && isOver(this.shown) && this.view.detail.querySelector("[data-answer]")) this.drawOne(this.shown);
 	}
 }
 
-export function approvals(main, [wanted]) {
-	const page = new Approvals(main, wanted);
+export function approvals(main, [wanted], params) {
+	const page = new Approvals(main, wanted, params);
 	return together(
 		listen((kind) => kind === "approvals" && page.tab === "inbox" && page.draw()),
 		every(1000, () => page.tick()),

@@ -1,4 +1,4 @@
-// Calls: the record as a table, narrowed by filters that stand in the address; each call with its story and its result.
+// Calls: the record as a table, with filters in the address; each call with its story and result.
 import { blob, get, query, segment } from "../api.js";
 import { now } from "../clock.js";
 import { at, button, copyButton, empty, fault, h, loading, say, show } from "../dom.js";
@@ -59,7 +59,7 @@ const facts = (story) =>
 		story.rule && field("rule", story.rule, at(story.where)),
 		story.answer && field("answer", ending(story.answer.state, story.answer), `, ${moment(story.answer.at)}`),
 		story.answer?.reason && field("reason given", story.answer.reason),
-		field("tool", only("tool", story.tool, h("code", story.tool_id || "unknown"))),
+		field("tool", only("tool", story.tool, h("code", { title: story.tool_id }, story.tool || "unknown"))),
 		field("began", moment(story.at)),
 		field("call", h("code", story.call)),
 	);
@@ -72,7 +72,6 @@ const pretty = (text) => {
 	}
 };
 
-// The words inside of an MCP result, which is where programs print their traces.
 function spoken(text) {
 	try {
 		const { content } = JSON.parse(text);
@@ -135,7 +134,7 @@ class Calls {
 		this.list.node.hidden = true;
 		this.further = h("div.further", { role: "status" });
 		const head = h("div", this.bar(), this.further, callColumns());
-		this.view = panes(main, { bar: head, list: this.list.node, nothing: this.nothing, hint: "" });
+		this.view = panes(main, { bar: head, list: this.list.node, nothing: this.nothing });
 		keys({
 			...movement(this.list, "call"),
 			Escape: { does: () => this.shut(), says: "close the call" },
@@ -171,13 +170,15 @@ class Calls {
 			this.own,
 			given("longer", [["", "however long"], ...LONGER], "Took longer than"),
 		];
-		this.clear = button("Clear", () => (location.hash = "#/calls"), { kind: "quiet rare", hidden: !this.isFiltered() });
+		this.clear = button("Clear", () => (location.hash = "#/calls"), { kind: "quiet rare" });
 		const acts = [
 			this.clear,
 			...["csv", "jsonl"].map((kind) => button(`Export ${kind}`, () => this.export(kind), { kind: "quiet rare" })),
 		];
 		const words = text("text", { type: "search", placeholder: "Words in arguments and errors", "aria-label": "Words" });
-		const bar = h("div.bar.filters", words, button("Filters", () => bar.classList.toggle("all"), { kind: "unfold" }), acts, h("div.buttons.rare", rare));
+		this.unfold = button("", () => bar.classList.toggle("all"), { kind: "unfold" });
+		this.tally();
+		const bar = h("div.bar.filters", words, this.unfold, acts, h("div.buttons.rare", rare));
 		return bar;
 	}
 
@@ -185,7 +186,12 @@ class Calls {
 		return NAMES.some((name) => this.filters[name]);
 	}
 
-	// The address says what is shown, so that it can be pasted to somebody.
+	tally() {
+		const number = NAMES.filter((name) => this.filters[name]).length;
+		this.clear.hidden = !number;
+		this.unfold.textContent = number ? `Filters (${number})` : "Filters";
+	}
+
 	remember() {
 		const given = query({ ...this.filters, with: this.beside });
 		history.replaceState(null, "", `#/calls${this.open_ ? `/${segment(this.open_)}` : ""}${given}`);
@@ -194,7 +200,7 @@ class Calls {
 	change(values) {
 		Object.assign(this.filters, values);
 		this.own.hidden = this.filters.range !== "own";
-		this.clear.hidden = !this.isFiltered();
+		this.tally();
 		this.remember();
 		clearTimeout(this.timer);
 		this.timer = setTimeout(() => this.load(), PATIENCE);

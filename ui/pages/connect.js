@@ -48,7 +48,6 @@ function byHand({ command, entry }) {
 	);
 }
 
-// Whether the agent of that name has called since the gateway started: the proof that it works.
 async function look(name, place) {
 	const agents = await get("/api/agents").catch(() => []);
 	const called = agents.find((agent) => agent.name === name)?.last_called;
@@ -72,7 +71,6 @@ export function connect(main, [wanted], params) {
 		told,
 		thing: "Client",
 		none: () => empty("No client is known", "Any program that speaks MCP reaches the gateway at /mcp, with a token of its own.", h("a.button", { href: "#/agents" }, "See the agents")),
-		hint: "Choose what you want to connect.",
 		wanted,
 		params,
 	});

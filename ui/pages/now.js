@@ -3,7 +3,7 @@ import { get, post, segment } from "../api.js";
 import { now as time } from "../clock.js";
 import { button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, span } from "../format.js";
-import { inbox, isBroken, listen, reload } from "../inbox.js";
+import { inbox, isBroken, listen, reload, waiting } from "../inbox.js";
 import { boxed, every, loader, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { icon } from "../parts/icon.js";
@@ -13,23 +13,18 @@ import { picture } from "../parts/picture.js";
 import { callList } from "../parts/rows.js";
 import { isDangerous } from "../words.js";
 
-const SHOWN = 4;
+const SHOWN = 8;
 const MOST_NEEDS = 12;
-const LATEST = 20;
-
-const WORST = ["destructive", "outward", "unusual", "first"];
-const weight = ({ risks = [] }) => risks.reduce((sum, name) => sum + 2 ** (3 - WORST.indexOf(name)), 0);
-
-const questions = () => [...inbox.open.values()].sort((one, other) => weight(other) - weight(one));
+const LATEST = 8;
 
 function glance(needed) {
-	const open = questions();
+	const open = waiting();
 	const broken = needed.filter(isBroken).length;
 	const dangerous = open.filter(isDangerous).length;
 	const chip = (kind, page, ...words) => h(`a.chip.${kind}`, { href: `#/${page}` }, icon(kind), ...words);
 	return [
 		open.length ? chip("wait", "approvals", many(open.length, "question waits", "questions wait")) : chip("good", "approvals", "Nothing waits for you"),
-		dangerous ? chip("risk", "approvals", `${dangerous} of them dangerous`) : null,
+		dangerous ? chip("risk", "approvals?risk=1", `${dangerous} of them dangerous`) : null,
 		broken ? chip("fail", "sources", many(broken, "thing is broken", "things are broken")) : chip("good", "sources", "Nothing is broken"),
 	];
 }
@@ -39,7 +34,7 @@ const box = (kind, shown, rest, link, label) =>
 
 function answer(again) {
 	if (inbox.problem) return fault(inbox.problem, reload);
-	const open = questions();
+	const open = waiting();
 	if (!open.length) return h("p.soft", "When an agent wants something that needs a person, it appears here at once.");
 	const rest = open.length > SHOWN ? `${many(open.length, "question")} in all` : "";
 	return box("wait", open.slice(0, SHOWN).map((one) => questionNeed(one, again)), rest, "#/approvals", "Open the inbox");
@@ -84,19 +79,19 @@ export function now(main) {
 		summary,
 		h("section", h("h2", "Answer", headings.answer), toAnswer),
 		h("section", h("h2", "Fix", headings.fix), toFix),
-		h("section", h("h2", "Know"), known, h("h3", "Running now"), running, browsers, h("h3", "Latest calls"), latest),
+		h("section", h("h2", "Know"), known, h("h3", "Running now"), running, browsers, h("h3", "Latest calls"), latest, h("p", h("a", { href: "#/calls" }, "All calls"))),
 	);
 	let needed = null;
 	let drawn = "";
 	let asked = "";
 	const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
 	const calls = callList("Latest calls");
-	const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items) : show(place, nothing));
+	const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items, { most: "200vh" }) : show(place, nothing));
 
 	// Drawn only when there is something else to see: a button must stay where it is while it is pressed.
 	function drawQuestions() {
 		if (!inbox.known) return;
-		const open = questions();
+		const open = waiting();
 		const seen = JSON.stringify([open.length, open.slice(0, SHOWN), inbox.problem?.message]);
 		if (seen !== asked) show(toAnswer, answer(drawQuestions));
 		asked = seen;
@@ -132,7 +127,6 @@ export function now(main) {
 		}
 	}
 
-	// A heading of its own only while something is open; a picture is fetched anew each time.
 	const loadBrowsers = loader(browsers, "/api/browsers", (open) =>
 		show(browsers, open.length > 0 && [h("h3", "Open browsers"), h("div.needs", open.map((screen) => browser(screen, loadBrowsers)))]),
 	);

@@ -1,4 +1,4 @@
-// Peers: the machines that were paired with this gateway, until when each is believed, and taking it back.
+// Peers: the machines that were paired, and until when each is believed.
 import { get, post, remove, segment } from "../api.js";
 import { now } from "../clock.js";
 import { button, empty, h, say } from "../dom.js";
@@ -45,7 +45,6 @@ export function peers(main, [wanted], params) {
 		thing: "Peer",
 		again: 5000,
 		none: () => empty("Nobody is paired", "A peer is another machine that brings tools, answers questions or hears what happens. Pairing starts on the gateway's own machine (docs/peers.md):", h("code", "agent-gate pair tool URL NAME")),
-		hint: "Choose a peer to see its certificate, to trust it, or to revoke it.",
 		wanted,
 		params,
 	});

@@ -1,4 +1,4 @@
-// Secrets: what the vault keeps and the files only name, who uses each, and setting, replacing and removing one.
+// Secrets: what the vault keeps and the files only name, and who uses each.
 import { get } from "../api.js";
 import { button, empty, h } from "../dom.js";
 import { ago, since } from "../format.js";
@@ -22,7 +22,6 @@ export function secrets(main, [wanted], params) {
 		told,
 		thing: "Secret",
 		none: () => empty("There is no secret", "Keep a token or a password here, and name it in the configuration as vault:NAME.", add()),
-		hint: "Choose a secret to see who uses it, to replace it, or to remove it.",
 		bar: add(),
 		wanted,
 		params,

@@ -83,7 +83,6 @@ export function sources(main, [wanted], params) {
 		thing: "Source",
 		again: 3000,
 		none: () => empty("No source is configured", "Tools come from sources. Add one here, or in the configuration; docs/configuration.md shows how.", add()),
-		hint: "Choose a source to see how it is and what it brings.",
 		bar: [add(), changed],
 		wanted,
 		params,

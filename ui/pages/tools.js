@@ -58,7 +58,6 @@ function outcome(value) {
 	return h("p.asks", "A person is asked. ", h("a", { href: `#/approvals/${value.approval}` }, "Look and answer"));
 }
 
-// A real call as one of the agents; while a person is asked, the outcome is waited for.
 function trial(tool, agents, chosenAgent) {
 	let agent = chosenAgent || agents[0]?.name;
 	const area = jsonArea(JSON.stringify(sample(tool.input_schema), null, 2));
@@ -98,7 +97,6 @@ function described(tool, agents, agent) {
 	];
 }
 
-// What the rules say of each tool is about one agent; which one, stands in the address.
 export function tools(main, [wanted], params) {
 	const kept = { agent: params.get("agent") ?? "" };
 	const who = h("span.who_");
@@ -112,7 +110,6 @@ export function tools(main, [wanted], params) {
 		told: async ({ name }) => described(await get(`/api/tools/${segment(name)}`), agents, kept.agent),
 		thing: "Tool",
 		none: () => empty("There are no tools", "Tools come from sources. Add one, or see why one is not ready.", h("a.button", { href: "#/sources" }, "See the sources")),
-		hint: "Choose a tool to see what it takes and who may call it.",
 		bar: who,
 		wanted,
 		params,

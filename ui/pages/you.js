@@ -1,4 +1,4 @@
-// You: what you may do here, on which devices you are told of questions, and logging in on another one.
+// You: what you may do, your devices, and logging in on another one.
 import { logOut, post } from "../api.js";
 import { button, h, live, show, svg } from "../dom.js";
 import { may, me } from "../me.js";
@@ -7,7 +7,6 @@ import { secret } from "../parts/secret.js";
 
 const RIGHTS = { view: "look at everything here", answer: "answer questions", operate: "change how the gateway works" };
 
-// For the camera of a phone.
 function drawn(rows) {
 	const dots = rows.flatMap((row, y) => [...row].map((dot, x) => (dot === "1" ? `M${x} ${y}h1v1h-1z` : "")));
 	const size = rows.length + 8;

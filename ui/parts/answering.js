@@ -1,10 +1,10 @@
-// Answering: what is asked before an answer counts (the passphrase, a last look at an answer to many), and giving it.
+// Giving an answer, and what is asked before it counts.
 import { post, segment } from "../api.js";
 import { h, say } from "../dom.js";
 import { clipped, many, names } from "../format.js";
 import { inbox } from "../inbox.js";
 import { me } from "../me.js";
-import { risks } from "../words.js";
+import { COVERED, isDangerous, risks } from "../words.js";
 import { ask, framed, notNow } from "./dialog.js";
 
 const LISTED = 100;
@@ -21,15 +21,15 @@ export async function passphrase(needed = me.passphrase) {
 	return input.value;
 }
 
-// Gives an answer and says what became of it. A question that several have to say yes to may still be open after one.
 export async function give(approval, verdict, lifetime = "once", more = {}) {
 	const phrase = await passphrase();
 	const answered = await post(`/api/approvals/${segment(approval.id)}`, { ...more, verdict, lifetime, passphrase: phrase });
 	if (answered?.state !== "pending") inbox.open.delete(approval.id);
 	const { state, text = "" } = answered?.became ?? {};
-	const said = { denied: "Denied", pending: "You said yes" }[answered?.state] ?? "Approved";
+	const lasting = lifetime !== "once" && answered?.state === "approved";
+	const said = { denied: "Denied", pending: "You said yes" }[answered?.state] ?? `Approved${lasting ? ` ${COVERED[lifetime]}` : ""}`;
 	const fault = ["failed", "unknown"].includes(state);
-	say(`${said}: ${clipped(approval.signature, 120)}. ${answered?.state === "denied" ? "" : text}`, { fault });
+	say(`${said}: ${clipped(approval.signature, 120)}. ${answered?.state === "denied" ? "" : text}${lasting ? " Take it back under Grants." : ""}`, { fault });
 	return answered;
 }
 
@@ -47,6 +47,7 @@ export async function confirmMany(title, ids) {
 	const yes = h("button.strong", { value: "yes" }, title);
 	const dialog = framed(
 		`${title}: ${many(ids.length, "question")}`,
+		rows.some(isDangerous) && h("p.mark", `${rows.filter(isDangerous).length} of them dangerous`),
 		h("ul", { tabIndex: 0 }, rows.map(asked)),
 		ids.length > rows.length ? h("p", `and ${ids.length - rows.length} more`) : null,
 		h("form", { method: "dialog" }, h("div.buttons", yes, notNow())),

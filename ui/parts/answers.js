@@ -1,9 +1,11 @@
-// The answers to one question: Deny beside Approve, what longer answers allow, and what a yes may need beside the button.
+// The answers to one question, and what each allows.
 import { button, h } from "../dom.js";
 import { many, names } from "../format.js";
+import { isOver } from "../inbox.js";
 import { may, me, mayOf } from "../me.js";
-import { COVERED } from "../words.js";
+import { COVERED, dangers, isSevere } from "../words.js";
 import { consent } from "./consent.js";
+import { sure } from "./dialog.js";
 
 const KEYS = { once: "a", session: "s", hour: "h", always: "w" };
 
@@ -18,7 +20,7 @@ const said = ({ yeses = [], count = 1 }) =>
 		: "The agent works for you, so somebody else has to say yes.";
 
 const needed = ({ yeses = [], count = 1 }) =>
-	count > 1 ? h("p", yeses.length ? `${names(yeses)} said yes. ` : "", `It takes ${count} people to say yes.`) : null;
+	count > 1 && h("p", yeses.length > 0 && `${names(yeses)} said yes. `, yeses.length + 1 < count ? `It takes ${count} people to say yes.` : "Yours is the last yes that is needed: the call is made then.");
 
 export const ruleButton = (makeRule) => (may("operate") ? button("Make a rule from this…", makeRule, { key: "e" }) : null);
 
@@ -32,11 +34,16 @@ export function answers(approval, answer, wait, makeRule) {
 		"aria-label": "Reason for a denial",
 	});
 	const approves = mayOf(approval, "approve");
+	if (isOver(approval)) return h("p.answers.soft", "Its time is over: nobody answered, so the call is not made.");
 	if (!approves && !mayOf(approval, "deny")) return h("p.answers.soft", others(approval));
 	const asked = approves ? consent(approval) : null;
 	const approve = (life) => {
 		const props = { key: KEYS[life], kind: life === "once" ? "strong" : "", disabled: true, "data-answer": life };
-		return button(`Approve ${COVERED[life]}`, () => answer("approve", life, "", asked?.said()), { ...props, "aria-describedby": `means-${life}` });
+		const sent = async () => {
+			const asks = life === "always" && isSevere(approval);
+			if (!asks || (await sure("Never ask about this again?", `${approval.choices[life]} ${dangers(approval)}`, "Approve always"))) await answer("approve", life, "", asked?.said());
+		};
+		return button(`Approve ${COVERED[life]}`, sent, { ...props, "aria-describedby": `means-${life}` });
 	};
 	const deny = button("Deny", () => answer("deny", "once", reason.value), {
 		key: "d",
@@ -51,7 +58,7 @@ export function answers(approval, answer, wait, makeRule) {
 	];
 	const more =
 		approves && lasting.length
-			? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))))
+			? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))), h("p.meaning", "What is remembered can be taken back under ", h("a", { href: "#/approvals?tab=grants" }, "Grants"), "."))
 			: null;
 	const bar = h(
 		"div.answers",

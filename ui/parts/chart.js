@@ -1,4 +1,4 @@
-// Small charts as SVG on an axis of time: bars over each other, and lines that leave gaps where there is nothing.
+// Small charts on an axis of time: bars over each other, and lines with gaps.
 import { h, svg } from "../dom.js";
 import { clock, day } from "../format.js";
 

@@ -16,7 +16,7 @@ export class Collection {
 	// `told` all about one, at once or later, `none` what to do where there are none, `kept` what else is in the address.
 	// They are loaded anew when the catalog changes, and every `again` milliseconds.
 	constructor(main, given) {
-		const { load, thing, things = `${thing}s`, hint, bar = [], params, again, ...rest } = given;
+		const { load, thing, things = `${thing}s`, bar = [], params, again, ...rest } = given;
 		Object.assign(this, { kept: {} }, rest, { main, thing, load_: load, needle: params?.get("text") ?? "" });
 		Object.assign(this, { all: [], loading: newest(), telling: newest(), shown: "", drawn: "", byHand: "" });
 		this.nothing = h("div", loading());
@@ -30,7 +30,7 @@ export class Collection {
 		const label = `Search ${things.toLowerCase()}`;
 		const oninput = ({ target }) => this.search(target.value);
 		const search = h("input", { type: "search", placeholder: "Search", "aria-label": label, value: this.needle, oninput });
-		this.view = panes(main, { bar: h("div.bar", search, bar), list: this.list.node, nothing: this.nothing, hint });
+		this.view = panes(main, { bar: h("div.bar", search, bar), list: this.list.node, nothing: this.nothing });
 		keys(movement(this.list, thing.toLowerCase()));
 		const changed = listen((kind) => (kind === "catalog" || kind === "back") && this.load());
 		this.close = together(changed, again ? every(again, () => this.load()) : () => {}, () => this.list.close());
@@ -68,7 +68,6 @@ export class Collection {
 		});
 	}
 
-	// The things below the names of their groups, where there is more than one.
 	grouped(found) {
 		if (!this.group) return found;
 		const groups = new Map();
@@ -134,7 +133,6 @@ export class Collection {
 		return this.telling(async () => this.told(one), this.view.fill, (error) => this.view.fill(fault(error, () => this.fill(one))));
 	}
 
-	// Something else than one of the things, such as a form for a new one; it stays until a thing is chosen.
 	instead(...children) {
 		Object.assign(this, { busy: true, shown: "", byHand: "" });
 		this.list.select(null);

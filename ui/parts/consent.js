@@ -1,4 +1,4 @@
-// What a yes to a sign-in needs beside the button: the number that the browser shows, and what it may narrow.
+// What a yes to a sign-in needs: the browser's number, and what it may narrow.
 import { h } from "../dom.js";
 import { input, listed } from "./form.js";
 

@@ -1,7 +1,6 @@
-// The page's own dialogs: one at a time over everything, left with Esc or with a button that a thumb reaches.
+// The page's own dialogs, left with Esc or a button.
 import { h } from "../dom.js";
 
-// Shows a dialog and resolves with what its form returned; closing it otherwise gives "".
 export function ask(dialog, focus) {
 	document.body.append(dialog);
 	dialog.showModal();

@@ -1,4 +1,4 @@
-// A server or a service in the files: a form, then the difference, and only what was shown is written.
+// An entry of the files: a form, then the difference, and only that is written.
 import { post, segment } from "../api.js";
 import { button, h, live, say, show } from "../dom.js";
 import { chosen } from "../layout.js";

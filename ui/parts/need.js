@@ -1,4 +1,4 @@
-// What needs a person, in a box: a question with its answers in place, or a trouble with what mends it.
+// What needs a person: a question with its answers, or a trouble with what mends it.
 import { post } from "../api.js";
 import { now } from "../clock.js";
 import { button, h, say } from "../dom.js";
@@ -18,12 +18,15 @@ const GO = { credential: "Replace it", sign_in: "Sign in", definition: "Compare"
 const whole = ({ not_in_signature: more = [], line, signature }) =>
 	!`${line ?? signature}`.includes("…") && (!more.length || (line ?? signature) !== signature);
 
+// What one press may approve: nothing that has to be read, typed or agreed on first.
+export const isPlain = (approval) => mayOf(approval, "approve") && whole(approval) && !approval.wants_number && !(approval.count > 1);
+
 export function questionNeed(approval, answered) {
 	const act = (verdict) => async () => {
 		await give(approval, verdict);
 		answered();
 	};
-	const direct = mayOf(approval, "approve") && whole(approval) && !approval.wants_number;
+	const direct = isPlain(approval);
 	const buttons = [
 		direct && button("Approve once", act("approve"), { kind: "strong", disabled: true }),
 		mayOf(approval, "deny") && button("Deny", act("deny"), { disabled: true }),

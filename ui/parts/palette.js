@@ -17,7 +17,6 @@ async function things() {
 	];
 }
 
-// Those with every letter of the needle in order; what begins with it, or has it whole, comes first.
 function fitting(all, needle) {
 	const wanted = needle.toLowerCase();
 	const rank = (name) => {

@@ -2,9 +2,10 @@
 import { segment } from "../api.js";
 import { at, button, h, show } from "../dom.js";
 import { count, left, many, moment, names, since } from "../format.js";
+import { inbox } from "../inbox.js";
 import { field } from "../layout.js";
 import { picture } from "./picture.js";
-import { ending, risks, stateWord, titleOf } from "../words.js";
+import { dangers, ending, risks, stateWord, titleOf } from "../words.js";
 import { answers, ruleButton } from "./answers.js";
 
 const LONG = 400;
@@ -12,7 +13,6 @@ export const timeLeft = (until, kind = "span") => h(`${kind}.asks.left`, { "data
 
 const when = (approval) => (approval.state === "pending" ? timeLeft(approval.expires_at) : stateWord(approval.state));
 
-// Long values are folded with their length and digest; all of it is one press away.
 function value(argument) {
 	const full = h("div.value");
 	const put = (text) => show(full, h("pre.bare", text));
@@ -44,7 +44,7 @@ function answered(approval) {
 function why({ rule, where, reason, near }) {
 	const own = rule && reason && !reason.endsWith(rule) ? ` It says: ${reason}.` : "";
 	return [
-		rule ? h("p", "The rule ", h("code", rule), at(where), ` wants a person to decide.${own}`) : h("p", "No rule fits this call, so a person decides."),
+		rule ? h("p", "The rule ", h("a", { href: "#/policy" }, h("code", rule)), at(where), ` wants a person to decide.${own}`) : h("p", "No rule fits this call, so a person decides."),
 		near && h("p.soft", `Almost: ${near}.`),
 	];
 }
@@ -54,7 +54,7 @@ function facts(approval) {
 	return h(
 		"dl.facts",
 		field("asked by", h("code", approval.agent), approval.surface ? ` over ${approval.surface}` : "", session),
-		field("tool", h("a", { href: `#/tools/${segment(approval.tool)}` }, h("code", approval.tool_id))),
+		field("tool", h("a", { href: `#/tools/${segment(approval.tool)}`, title: approval.tool_id }, h("code", approval.tool))),
 		approval.may_answer?.length ? field("may answer", names(approval.may_answer, 8)) : null,
 		approval.count > 1
 			? field("said yes", `${approval.yeses.join(", ") || "nobody"} (${approval.yeses.length} of ${approval.count})`)
@@ -89,6 +89,8 @@ export function question(approval, { answer, makeRule, wait }) {
 		h("h2", titleOf(approval)),
 		h("p.meta", risks(approval.risks), " ", h("strong", approval.agent), approval.state === "pending" ? " asks · " : " asked · ", when(approval)),
 		h("p.signature", approval.signature),
+		h("p.soft", dangers(approval)),
+		approval.state === "pending" && inbox.needs.filter(({ sources }) => sources?.includes(approval.source)).map(({ problem }) => h("p.wrong", `${problem}: approved now, this call would not go through.`)),
 		ownLink(approval),
 		approval.picture
 			? picture(`/api/approvals/${segment(approval.id)}/picture`, "What the call would act on")

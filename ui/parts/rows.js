@@ -1,4 +1,4 @@
-// A call in a line, wherever calls are listed: a row of a table where there is room, two lines where there is not.
+// A call in a line, or in two where there is no room.
 import { h } from "../dom.js";
 import { ago, bytes, moment, shortly, span } from "../format.js";
 import { twoLines } from "../layout.js";

@@ -1,4 +1,4 @@
-// "Make a rule from this": the change to the file is shown first, and only what was shown is written.
+// A rule: the change to the file is shown first, and only that is written.
 import { post } from "../api.js";
 import { passphrase } from "./answering.js";
 import { diff } from "./diff.js";

@@ -1,4 +1,4 @@
-// Text that a program printed: where it is a stack trace, its frames recede and what went wrong stands out.
+// Text that a program printed; of a stack trace the frames recede.
 import { h } from "../dom.js";
 
 const TRACE = /^(Traceback \(most recent call last\):|\s*at .+[:(]\d+[:)]|Caused by:|goroutine \d+|panicked at)/m;

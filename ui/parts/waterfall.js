@@ -3,7 +3,7 @@ import { h } from "../dom.js";
 import { span } from "../format.js";
 
 const PERSON = "for a person";
-const ASIDE = 22; // per cent of the track that stand for the person's time, however long it was
+const ASIDE = 22; // per cent of the track that stand for the shorter of the two, however short it was
 
 const isPerson = (part) => part.name.endsWith(PERSON);
 const length = (part) => part.end - part.start;
@@ -12,7 +12,7 @@ const total = (parts) => parts.reduce((sum, part) => sum + length(part), 0);
 export function waterfall(spans) {
 	if (!spans.length) return h("p.soft", "The call ended before there was anything to measure.");
 	const [person, machine] = [total(spans.filter(isPerson)), total(spans.filter((part) => !isPerson(part)))];
-	const aside = spans.some(isPerson) ? (machine ? ASIDE : 100) : 0;
+	const aside = spans.some(isPerson) ? (machine ? (person > machine ? 100 - ASIDE : ASIDE) : 100) : 0;
 	let at = 0;
 	const row = (part) => {
 		const wide = isPerson(part) ? aside * (person ? length(part) / person : 1) : (100 - aside) * (machine ? length(part) / machine : 0);
