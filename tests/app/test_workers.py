@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -28,8 +30,8 @@ permissions: permissions.yaml
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """Two workers, once both know the server."""
+def started(tmp_path_factory):
+    """Two workers, which a test may have ended since."""
     with Api() as api:
         config = CONFIG.format(
             token=TOKEN,
@@ -44,8 +46,16 @@ def pair(tmp_path_factory):
         }
         with running(tmp_path_factory.mktemp("pair"), files, "--insecure", "--workers", "2") as gateway:
             gateway.api = api
-            both_serve(gateway)
             yield gateway
+
+
+@pytest.fixture
+def pair(started):
+    """Two workers, once both know the server."""
+    if started.process.poll() is not None:
+        started.start()
+    both_serve(started)
+    return started
 
 
 def both_serve(gateway):
@@ -113,18 +123,6 @@ def test_a_session_goes_on_whichever_worker_its_next_connection_comes_to(pair):
     assert say(pair, "tools/list", {}, "0" * 32).status == 404
 
 
-def test_workers_whose_parent_is_killed_end_too(pair):
-    below = psutil.Process(pair.announced["pid"]).children(recursive=True)
-    assert len(below) >= 3
-    try:
-        os.kill(pair.announced["pid"], signal.SIGKILL)
-        _gone, left = psutil.wait_procs(below, timeout=20)
-        assert left == []
-    finally:  # the other tests may come in any order
-        pair.stop()
-        both_serve(pair.start())
-
-
 def test_a_worker_that_is_killed_is_started_again_and_the_program_lives_on(pair):
     before = counted(pair)["pid"]
     parent = psutil.Process(pair.announced["pid"])
@@ -143,16 +141,45 @@ def test_a_worker_that_is_killed_is_started_again_and_the_program_lives_on(pair)
     assert counted(pair)["pid"] == before
 
 
-def test_a_stop_ends_all_of_them(pair):
-    parent = psutil.Process(pair.announced["pid"])
-    below = parent.children(recursive=True)
+def test_workers_whose_parent_is_killed_end_too(pair):
+    below = psutil.Process(pair.announced["pid"]).children(recursive=True)
     assert len(below) >= 3
+    pair.kill()
+    assert psutil.wait_procs(below, timeout=20)[1] == []
+
+
+def test_a_stop_ends_all_of_them(pair):
+    below = psutil.Process(pair.announced["pid"]).children(recursive=True)
+    assert len(below) >= 3
+    assert pair.stop() == 0
+    assert psutil.wait_procs(below, timeout=20)[1] == []
+
+
+def unread_pipe():
+    reader, line = os.pipe()
+    os.close(reader)
+    return line
+
+
+def unread_socket():
+    reader, line = socket.socketpair()
+    reader.close()
+    return line.detach()
+
+
+@pytest.mark.parametrize("unread", [unread_pipe, unread_socket])
+def test_a_worker_whose_parent_ended_while_it_was_starting_ends_too(tmp_path, unread):
+    (tmp_path / "config.yaml").write_text("gateway: {port: 0}\nadmin: {port: 0}\n")
+    words = ("serve", "--config", "config.yaml", "--insecure", "--worker", "2", "--lender", "none.sock")
+    line = unread()
     try:
-        assert pair.stop() == 0
-        _gone, left = psutil.wait_procs(below, timeout=10)
-        assert left == []
-    finally:  # the other tests may come in any order
-        both_serve(pair.start())
+        done = nursery.run(
+            [COMMAND, *words], cwd=tmp_path, stdout=line, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    finally:
+        os.close(line)
+    assert done.returncode == 1
+    assert "the process that started it has ended" in done.stderr
 
 
 def refused(folder, config, *options):

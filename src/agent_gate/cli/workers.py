@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -30,13 +31,24 @@ SHORTEST, LONGEST = 0.2, 5.0
 SETTLED = 10.0
 """A worker that ran for so many seconds is started again at once when it dies."""
 DEATH_SIGNAL = 1
+STANDARD_OUTPUT = 1
+UNREAD = select.POLLERR | select.POLLHUP
+"""What a pipe says whose reader is gone, and what a pair of sockets does, as the loop makes it for its children."""
 LENDER = "lender.sock"
 
 
 def end_with_parent() -> None:
-    """A worker is asked to stop when its parent is gone, however it went."""
+    """A worker is asked to stop when its parent is gone, however it went.
+
+    One that was gone before we could ask for that signal is known by our line, which nobody reads any more.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGTERM)
+    line = select.poll()
+    line.register(STANDARD_OUTPUT, 0)
+    if any(event & UNREAD for _fd, event in line.poll(0)):
+        say("This worker ends, since the process that started it has ended", err=True)
+        sys.exit(1)
 
 
 def check(settings: Settings, count: int) -> None:
