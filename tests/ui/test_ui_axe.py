@@ -64,43 +64,53 @@ def guard(request):
     return json_response(200, known) if request.path == "/api/me" else None
 
 
-def find_faults(page, axe, rules, place="html"):
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(axe)
-    return page.evaluate(RUN, [place, rules])
+class Axe:
+    """A page of some size; what is shown there is looked at in each theme, without loading it again."""
+
+    def __init__(self, browser, size):
+        self.page = browser.new_context(viewport=size, reduced_motion="reduce").new_page()
+        self.wrong = {}
+        self._script = (installed("axe") / "axe-core" / "axe.min.js").read_text()
+
+    def find_faults(self, scheme, place="html"):
+        self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        self.page.evaluate(SETTLED)
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(self._script)
+        return self.page.evaluate(RUN, [place, RULES[scheme]])
+
+    def look(self, name, place="html"):
+        for scheme in RULES:
+            if found := self.find_faults(scheme, place):
+                self.wrong[name, scheme] = found
 
 
-@pytest.mark.parametrize("scheme", RULES)
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["wide", "phone"])
-def test_axe_finds_nothing_wrong_with_any_page(browser, fixtures, size, scheme):
-    axe = (installed("axe") / "axe-core" / "axe.min.js").read_text()
-    context = browser.new_context(viewport=size, color_scheme=scheme)
-    page = context.new_page()
-    found = {}
+@pytest.fixture(params=[DESKTOP, PHONE], ids=["wide", "phone"])
+def axe(browser, request):
+    made = Axe(browser, request.param)
+    yield made
+    made.page.context.close()
+
+
+def test_axe_finds_nothing_wrong_with_any_page(axe, fixtures):
+    page = axe.page
     for name, (_, something) in PAGES.items():
         page.goto(f"{fixtures.url}/#/{name}")
         if name != "health":
             page.wait_for_selector(f"main.{name} >> text={something}", state="attached")
-        page.evaluate(SETTLED)
-        found[name] = find_faults(page, axe, RULES[scheme])
+        axe.look(name)
     for name in ("login", "gallery"):
         page.goto(f"{fixtures.url}/{name}")
         page.wait_for_selector("h1")
-        found[name] = find_faults(page, axe, RULES[scheme])
-    fault, made = FAULTS[scheme]
-    page.evaluate(made)
-    assert fault in [name for name, _ in find_faults(page, axe, RULES[scheme])], "axe itself does not look"
-    context.close()
-    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+        axe.look(name)
+    assert axe.wrong == {}
+    for scheme, (fault, made) in FAULTS.items():
+        page.evaluate(made)
+        assert fault in [name for name, _ in axe.find_faults(scheme)], "axe itself does not look"
 
 
-@pytest.mark.parametrize("scheme", RULES)
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["wide", "phone"])
-def test_axe_finds_nothing_wrong_with_what_opens_over_a_page(browser, fixtures, size, scheme):
-    axe = (installed("axe") / "axe-core" / "axe.min.js").read_text()
-    context = browser.new_context(viewport=size, color_scheme=scheme)
-    page = context.new_page()
-    fixtures.guard, found = guard, {}
+def test_axe_finds_nothing_wrong_with_what_opens_over_a_page(axe, fixtures):
+    page, fixtures.guard = axe.page, guard
     try:
         for name, (place, opened) in OVER.items():
             page.goto("about:blank")
@@ -109,9 +119,7 @@ def test_axe_finds_nothing_wrong_with_what_opens_over_a_page(browser, fixtures, 
             page.wait_for_selector("main button:disabled", state="detached")
             opened(page)
             page.wait_for_selector("dialog[open] :is(button, input)")
-            page.evaluate(SETTLED)
-            found[name] = find_faults(page, axe, RULES[scheme], "dialog[open]")
+            axe.look(name, "dialog[open]")
     finally:
         fixtures.guard = lambda _request: None
-    context.close()
-    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+    assert axe.wrong == {}
