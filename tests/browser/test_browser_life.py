@@ -1,15 +1,14 @@
 """How long browsers live: opened on first use, bounded, replaced when they die, and gone with the gateway."""
 
-import os
 import signal
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 from tests.browser.browser_house import Agent, browser_house, page, stop_browsers
 from tests.processes import eventually
 
+from agent_gate.sources.browser.engine import folder_for
 from agent_gate.sources.state import FAILURES_TO_OPEN
 
 
@@ -81,14 +80,16 @@ def test_nothing_is_left_after_a_stop(small):
     eventually(lambda: alive(started) == [])
 
 
-def test_nothing_is_left_after_the_gateway_is_killed(small):
+def test_of_a_gateway_that_is_killed_no_process_is_left_and_its_files_go_with_the_next_start(small):
     gateway, site = small
-    agent = Agent(gateway, site, "a")
-    agent.open("/here")
-    started = browsers_below(gateway)
+    Agent(gateway, site, "a").open("/here")
+    started, files = browsers_below(gateway), folder_for(gateway.folder / "data")
     assert len(started) > 2
     gateway.kill()
     eventually(lambda: alive(started) == [])
+    assert files.exists()
+    gateway.start()
+    eventually(lambda: not files.exists())
 
 
 def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
@@ -110,7 +111,7 @@ def test_a_page_that_hangs_is_stopped_and_goes_on(shared):
     agent.open("/here")
     said = agent.refused("click", ref=agent.ref("Hang"))
     assert "did not answer within" in said
-    assert "# Here" in agent.call("snapshot") if "stopped" in said else agent.open("/here")
+    assert "# Here" in (agent.call("snapshot") if "stopped" in said else agent.open("/here"))
 
 
 def test_a_page_that_opens_fifty_windows_gets_no_more_than_the_tabs_it_may_have(shared):
@@ -171,16 +172,6 @@ def test_a_browser_whose_page_eats_memory_is_replaced_and_the_agent_told(tmp_pat
         eventually(lambda: alive(before) == [], seconds=40)
         assert "took more than 700 MB and was replaced" in agent.open("/here")
         assert "# Here" in agent.call("snapshot")
-
-
-def test_what_a_killed_gateway_left_is_swept_at_the_next_start(small):
-    gateway, site = small
-    Agent(gateway, site, "a").open("/here")
-    folders = [Path(one) for one in os.listdir("/tmp") if one.startswith("agent-gate-")]
-    gateway.kill()
-    assert folders
-    gateway.start()
-    eventually(lambda: gateway.call("browser_console", {}).status != 503)
 
 
 def test_without_a_browser_the_source_says_what_to_install(tmp_path):
