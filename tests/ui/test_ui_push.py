@@ -12,6 +12,12 @@ from tests.ui.ui_house import house, opened
 PUSH = 'channels: [{{type: push, services: ["{url}"]}}]'
 TAP = """() => self.registration.getNotifications().then(([shown]) =>
   self.dispatchEvent(new NotificationEvent("notificationclick", { notification: shown })))"""
+ACTIVATED = """() => navigator.serviceWorker.ready.then(({ active }) => new Promise((done) => {
+  const look = () => active.state === "activated" && done();
+  active.addEventListener("statechange", look);
+  look();
+}))"""
+"""A message to a worker that is still on its way to that state is lost."""
 SHOWN = """() => navigator.serviceWorker.ready.then((worker) => worker.getNotifications()).then((shown) =>
   shown.map(({ title, body, tag }) => ({ title, body, tag })))"""
 
@@ -34,7 +40,7 @@ class Worker:
         page.evaluate(
             "import(new URL('parts/device.js', document.scripts[0].src)).then((device) => device.register()).then(() => {})"
         )
-        page.evaluate("navigator.serviceWorker.ready.then(() => {})")
+        page.evaluate(ACTIVATED)
         self._line = page.context.new_cdp_session(page)
         self._known = []
         self._line.on("ServiceWorker.workerRegistrationUpdated", self._learn)

@@ -1,7 +1,7 @@
 // One question with everything a person needs to judge it, and the answers it can be given.
 import { segment } from "../api.js";
 import { at, button, h, show } from "../dom.js";
-import { count, left, many, moment, names, since } from "../format.js";
+import { count, left, many, moment, names, place, since } from "../format.js";
 import { inbox } from "../inbox.js";
 import { field } from "../layout.js";
 import { picture } from "./picture.js";
@@ -44,7 +44,7 @@ function answered(approval) {
 function why({ rule, where, reason, near }) {
 	const own = rule && reason && !reason.endsWith(rule) ? ` It says: ${reason}.` : "";
 	return [
-		rule ? h("p", "The rule ", h("a", { href: "#/policy" }, h("code", rule)), at(where), ` wants a person to decide.${own}`) : h("p", "No rule fits this call, so a person decides."),
+		rule ? h("p", "The rule ", h("a", { href: `#/policy/${segment(place(where))}` }, h("code", rule)), at(where), ` wants a person to decide.${own}`) : h("p", "No rule fits this call, so a person decides."),
 		near && h("p.soft", `Almost: ${near}.`),
 	];
 }
@@ -90,7 +90,7 @@ export function question(approval, { answer, makeRule, wait }) {
 		h("p.meta", risks(approval.risks), " ", h("strong", approval.agent), approval.state === "pending" ? " asks · " : " asked · ", when(approval)),
 		h("p.signature", approval.signature),
 		h("p.soft", dangers(approval)),
-		approval.state === "pending" && inbox.needs.filter(({ sources }) => sources?.includes(approval.source)).map(({ problem }) => h("p.wrong", `${problem}: approved now, this call would not go through.`)),
+		approval.state === "pending" && inbox.needs.filter(({ sources }) => sources?.includes(approval.source)).map(({ problem }) => h("p.wrong", `${problem}: approved now, the call waits for it, and is not made if it stays away.`)),
 		ownLink(approval),
 		approval.picture
 			? picture(`/api/approvals/${segment(approval.id)}/picture`, "What the call would act on")
