@@ -253,8 +253,9 @@ def test_a_question_whose_time_runs_out_can_be_answered_no_more(tab, asking):
 def test_the_tabs_of_the_inbox_and_the_filters_of_calls_are_found_and_seen(tab, fixtures):
     page = tab.page
     page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector("#nav .badge:text-is('30')")
     page.keyboard.press("Control+k")
-    page.keyboard.type("grants")
+    page.fill("dialog input", "grants")
     page.keyboard.press("Enter")
     page.wait_for_selector("main >> text=Nothing is remembered")
     page.set_viewport_size(PHONE)
