@@ -138,7 +138,7 @@ def test_a_file_that_a_person_may_have_worked_on_is_replaced_only_with_force(fol
     file.write_text(worked_on := "# mine\ntools: {}\n")
     before = config.read_text()
     again = run("notes.json", "--url", "https://notes.example", code=8)
-    assert "services.notes: is already there" in again.stderr
+    assert "services.notes is already there; make its tools anew with --force" in again.stderr
     assert file.read_text() == worked_on
     run("notes.json", "--url", "https://notes.example", "--force")
     assert file.read_text() != worked_on
@@ -175,7 +175,7 @@ def test_as_json_it_says_the_same_to_a_program(folder: Path) -> None:
         (("notes.json",), 8, "the document does not say where the service is; pass --url"),
         (("notes.json", "--url", "https://x.example", "--only", "nothing"), 8, "no pattern names one"),
         (("notes.json", "--url", "https://x.example", "--service", "No Name"), 2, "small letters"),
-        (("http://127.0.0.1:1/openapi.json",), 5, "cannot be read"),
+        (("http://127.0.0.1:1/openapi.json",), 5, "cannot be reached: Connection refused"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(
@@ -183,6 +183,13 @@ def test_a_mistake_is_named_and_nothing_is_written(
 ) -> None:
     assert words in run(*arguments, code=code).stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.json"]
+
+
+def test_where_nothing_can_become_a_tool_it_says_why(folder: Path) -> None:
+    upload = {"post": {"requestBody": {"content": {"multipart/form-data": {"schema": {}}}}}}
+    Path("notes.json").write_text(json.dumps({**DOCUMENT, "paths": {"/photo": upload}}))
+    said = run("notes.json", "--url", "https://x.example", code=8).stderr
+    assert "no operation can become a tool: POST /photo: its body is multipart/form-data" in said
 
 
 @pytest.mark.parametrize("url", ["https://me:secret@notes.example", "https://notes.example/?key=1"])

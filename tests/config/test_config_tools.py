@@ -236,6 +236,11 @@ def test_an_expression_that_cannot_run_in_linear_time_is_refused_with_its_line(t
 GET = "request: {method: GET, path: /}"
 
 
+def test_a_template_without_quotes_is_told_to_have_some(tool_refused):
+    said = tool_refused(f"signature: {{id}}\nargs: {{id: {{required: true}}}}\n{GET}")
+    assert "tools.do.signature: expected text, found a mapping; a text that begins with { needs quotes" in said
+
+
 @pytest.mark.parametrize(
     ("arg", "place"),
     [

@@ -82,8 +82,10 @@ async def test_a_service_that_cannot_be_reached_is_shown_so_without_a_health_che
         assert source.unwell is None
         server.close()
         await server.wait_closed()
-        await source.check_health()
-        assert source.unwell.startswith("it cannot be reached: ")
+        problem = await source.check_health()
+        assert problem == source.unwell
+        assert problem.startswith("it cannot be reached: ")
+        assert "Nothing was sent" not in problem
         server = await asyncio.start_server(serve, "127.0.0.1", port)
         await source.check_health()
         assert source.unwell is None

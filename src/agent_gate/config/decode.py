@@ -190,7 +190,9 @@ def scalar(node: Node, kind: Any, path: str) -> Any:
         return float(value)
     if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
         expected = "a path" if is_path(kind) else SCALARS[kind]
-        fail(node.mark, path, f"expected {expected}, found {node.kind}")
+        bare = isinstance(value, dict) and all(part.value is None for part in value.values())
+        quotes = "; a text that begins with { needs quotes" if bare else ""
+        fail(node.mark, path, f"expected {expected}, found {node.kind}{quotes}")
     return value
 
 

@@ -18,7 +18,7 @@ from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamledit import add_entry, flow, save
-from agent_gate.config.files.yamlfile import parse_yaml
+from agent_gate.config.files.yamlfile import parse_yaml, read_yaml
 from agent_gate.config.openapi.document import read_document
 from agent_gate.config.openapi.toolfile import ToolFile, make, service_name
 from agent_gate.config.services.read import read_services
@@ -41,6 +41,9 @@ def read_source(source: str) -> str:
             return as_text(reply.read(MOST_BYTES + 1), source)
     except urllib.error.HTTPError as error:
         raise DependencyUnavailable(f"{source} answered with HTTP status {error.code}") from None
+    except urllib.error.URLError as error:
+        why = getattr(error.reason, "strerror", None) or error.reason
+        raise DependencyUnavailable(f"{source} cannot be reached: {why}") from None
     except (OSError, ValueError) as error:
         raise DependencyUnavailable(f"{source} cannot be read: {error}") from None
 
@@ -169,9 +172,9 @@ def command(
 def plan_edit(made: ToolFile, config: Path, name: str, url: str | None, *, force: bool) -> Edit | None:
     """The service in our configuration; None where it is there already and only its tools are made anew."""
     if not made.tools:
-        raise ConfigError(
-            "no operation can become a tool" + (": no pattern names one" if not made.left_out else "")
-        )
+        whys = [f"{title}: {why}" for title, why in made.left_out.items()] or ["no pattern names one"]
+        more = f"; and {len(whys) - 3} more" if len(whys) > 3 else ""
+        raise ConfigError(f"no operation can become a tool: {'; '.join(whys[:3])}{more}")
     settings = {**made.service, **({"url": url} if url else {})}
     if not settings["url"].startswith(("http://", "https://")):
         raise ConfigError("the document does not say where the service is; pass --url https://…")
@@ -181,7 +184,14 @@ def plan_edit(made: ToolFile, config: Path, name: str, url: str | None, *, force
     except ConfigError:
         if force and config.exists():
             return None
-        raise
+        held = read_yaml(config).get("services") if config.exists() else None
+        if held is None or held.get(name) is None:
+            raise
+        raise ConfigError(
+            f"services.{name} is already there; make its tools anew with --force, or name another service with "
+            "--service",
+            where=str(config),
+        ) from None
 
 
 def check_entry(name: str, settings: Mapping[str, Any], variables: Iterable[str]) -> None:

@@ -107,6 +107,16 @@ def unended(error: MarkedYAMLError) -> bool:
     return any(words in str(error.problem) for words in ("end of stream", "<stream end>"))
 
 
+MEANT = (
+    ("expected <block end>", "this line is indented like none above it; indent it like those it belongs to"),
+    ("mapping values are not", 'a second ": " in a line; put the text in quotes, or indent the line less'),
+    ("expected ',' or", 'a comma is missing here, or quotes around a text such as "${NAME}"'),
+    ("expected alphabetic or numeric", "a text that begins with * or & needs quotes"),
+    ("that cannot start any token", "a text that begins with this sign needs quotes"),
+)
+"""What a person most often did where the parser has these words."""
+
+
 def explain(error: MarkedYAMLError) -> str:
     """What is wrong, without a word of the value, which may be a secret that lacks its quotes."""
     problem = str(error.problem or error.context or "this is not YAML")
@@ -116,7 +126,7 @@ def explain(error: MarkedYAMLError) -> str:
         return TAGGED
     if "\\t" in problem:
         return "a tab cannot indent YAML, use spaces"
-    return f"not valid YAML: {problem}"
+    return f"not valid YAML: {next((meant for said, meant in MEANT if said in problem), problem)}"
 
 
 def resolve(text: str) -> Scalar:

@@ -87,6 +87,8 @@ class HttpSource:
             proof = self._access.at_hand("") or await self._access.fetch("")
             call = HttpCall(check.method, joined(check.path, query_of(proof.query)), proof.headers, None)
             reply = await self._send(call, self._clock.monotonic() + HEALTH_TIMEOUT, safe=True)
+        except NotSent:
+            return self.unwell  # said by who could not send
         except GatewayError as error:
             return None if self._per_caller and isinstance(error, SignInNeeded) else error.message
         if reply.status != check.expect_status:
