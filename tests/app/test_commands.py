@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests import nursery
 from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
@@ -766,6 +767,17 @@ def test_init_asks_at_most_four_questions(tmp_path, monkeypatch, answers):
     monkeypatch.setattr("click.prompt", lambda *_, **__: left.pop(0))
     assert ask().agent == "pi"
     assert left == []
+
+
+def test_init_takes_the_names_that_agents_may_have_and_asks_again(tmp_path):
+    typed = f"{NOTHING}\nmy agent\nmy-agent\n"
+    with CliRunner().isolation(input=typed):
+        assert ask() == Wanted(NOTHING, "my-agent")
+
+
+def test_what_init_writes_keeps_secrets_and_data_out_of_git(tmp_path):
+    write(tmp_path, Wanted(NOTHING, "pi"))
+    assert (tmp_path / ".gitignore").read_text().split() == [".env", "data/"]
 
 
 def test_init_speaks_of_your_own_home_assistant_where_it_is_yours(tmp_path):

@@ -10,6 +10,7 @@ from tests.approval.conftest import light, outcome, reached, until
 from tests.gateway import COMMAND, TOKEN
 from websockets.sync.client import connect
 
+from agent_gate.cli.watching import NAMED, key_lines
 from agent_gate.errors import Unauthorized
 
 HOSTILE = "</pre>\u202egnp.exe\x1b[2J\x07 \u3164\nto = mallory " + "z" * 3000
@@ -214,3 +215,10 @@ def test_the_admin_socket_belongs_to_its_user(start):
     socket = Path(gate.announced["socket"])
     assert socket.stat().st_mode & 0o777 == 0o600
     assert socket.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("columns", [30, 80, 110, 200])
+def test_the_names_of_the_keys_are_not_broken_at_the_edge_of_the_screen(columns):
+    shown = key_lines(columns).splitlines()
+    assert " · ".join(shown).split(" · ") == list(NAMED)
+    assert all(len(line) <= columns for line in shown)

@@ -238,7 +238,9 @@ GET = "request: {method: GET, path: /}"
 
 def test_a_template_without_quotes_is_told_to_have_some(tool_refused):
     said = tool_refused(f"signature: {{id}}\nargs: {{id: {{required: true}}}}\n{GET}")
-    assert "tools.do.signature: expected text, found a mapping; a text that begins with { needs quotes" in said
+    assert (
+        "tools.do.signature: expected text, found a mapping; a text that begins with { needs quotes" in said
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -28,9 +29,23 @@ KEYS = {
 }
 LEAVE = ("q", "\x03", "\x04", "")
 NUMBER_PROMPT = "The number that the browser shows"
-HELP = "a approve once · s for this session · h for one hour · w always for these arguments · d deny · j next · q leave"
+NAMED = (
+    *("a approve once", "s for this session", "h for one hour", "w always for these arguments"),
+    *("d deny", "j next", "q leave"),
+)
 SETTLE_SECONDS = 0.35
 """How long a question is on the screen before a key can answer it; as on the page."""
+
+
+def key_lines(columns: int) -> str:
+    """What each key does, in as many lines as a screen of that width needs."""
+    lines = [NAMED[0]]
+    for name in NAMED[1:]:
+        if len(lines[-1]) + len(f" · {name}") <= columns:
+            lines[-1] += f" · {name}"
+        else:
+            lines.append(name)
+    return "\n".join(lines)
 
 
 class QuestionDesk:
@@ -93,7 +108,7 @@ class QuestionDesk:
         while select.select([sys.stdin], [], [], 0)[0]:
             if read_key() in LEAVE:
                 return False
-        say(HELP)
+        say(key_lines(get_terminal_size().columns))
         return True
 
     def _heard(self, kind: str, found: Any) -> None:
@@ -122,7 +137,7 @@ class QuestionDesk:
         elif key in KEYS and self._shown is not None:
             self._answer(self._shown, dict(KEYS[key]))
         elif key == "?":
-            say(HELP)
+            say(key_lines(get_terminal_size().columns))
         return True
 
     def _answer(self, ident: str, body: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import click
 
+from agent_gate.access.keys import checked_name
 from agent_gate.access.tokens import new_token
 from agent_gate.cli.demo.starter import write_assistant, write_new, write_starter
 from agent_gate.cli.operator import reporting
@@ -18,7 +19,7 @@ from agent_gate.cli.output import say
 from agent_gate.client.sync import SyncClient
 from agent_gate.config.files.dotenv import add_variables, known_variables, read_dotenv
 from agent_gate.config.files.yamledit import flow
-from agent_gate.errors import ConfigError, GatewayError
+from agent_gate.errors import ConfigError, GatewayError, InvalidArgs
 
 HOME, ASSISTANT, NOTHING = "home", "homeassistant", "nothing"
 FIRST_TOOL = "ha_get_states"
@@ -63,8 +64,16 @@ def ask() -> Wanted:
             "Address of your Home Assistant", default="http://homeassistant.local:8123", err=True
         )
         token = click.prompt("Its long-lived access token", hide_input=True, err=True)
-    agent = click.prompt("Name of your first agent", default="my-agent", err=True)
+    agent = click.prompt("Name of your first agent", default="my-agent", value_proc=agent_name, err=True)
     return Wanted(behind, agent, url, token)
+
+
+def agent_name(typed: str) -> str:
+    """The name as `agents make` takes it; another is asked for again."""
+    try:
+        return checked_name(typed)
+    except InvalidArgs as error:
+        raise click.UsageError(error.message) from None
 
 
 def refuse_existing(folder: Path) -> None:
@@ -78,6 +87,7 @@ def write(folder: Path, wanted: Wanted) -> None:
     given = {"HOME_URL": wanted.url, "HOME_TOKEN": wanted.token} if wanted.behind == ASSISTANT else {}
     refuse_other_values(folder / ".env", given)
     add_variables(folder / ".env", {"AGENT_TOKEN": new_token(), **given})
+    write_new(folder / ".gitignore", ".env\ndata/\n")
     if wanted.behind == NOTHING:
         write_new(folder / "permissions.yaml", RULES)
         write_new(folder / "config.yaml", EMPTY)
