@@ -38,7 +38,7 @@ async def values(store: Store) -> dict[str, str]:
     return dict(found)
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Wait until `condition` holds; fails when it does not in time."""
     async with asyncio.timeout(seconds):
         while not await condition():

@@ -80,7 +80,7 @@ def run(main: Coroutine[Any, Any, Any], seconds: float = 20) -> Any:
     return uvloop.run(bounded())
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
+async def eventually(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """The first true value of a condition that another task makes true."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not (value := condition()):

@@ -104,7 +104,7 @@ def outcome(gateway, call, seconds=10):
     return gateway.request("GET", f"/api/calls/{call}?wait={seconds}")
 
 
-def until(found, seconds=10):
+def until(found, seconds=60):
     """The first true value of `found`; fails when there is none in time."""
     ends = time.monotonic() + seconds
     while not (value := found()):

@@ -82,7 +82,7 @@ def test_a_host_that_only_dials_out_is_paired_called_lost_and_found_again(
     assert "lab__who" in json.dumps(gateway.request("GET", "/api/tools").json)
     assert who(gateway, "lab") == ""
     with dialled(gateway, tmp_path, "lab"):
-        until(lambda: who(gateway, "lab") == "lab", 20)
+        until(lambda: who(gateway, "lab") == "lab")
         assert gateway.admin.get("/api/peers/lab")["last_seen"]
         gateway.admin.request("DELETE", "/api/peers/lab")
         assert gateway.call("lab__who", {}).json["error"]["code"] == "TOOL_NOT_FOUND"
@@ -107,7 +107,7 @@ def test_somebody_between_a_dialling_host_and_its_gateway_is_found_out(
 def test_without_a_window_nobody_is_paired_by_dialling(gateway: Gateway, tmp_path: Path) -> None:
     before = gateway.admin.get("/api/peers")
     with dialled(gateway, tmp_path, "uninvited") as running:
-        until(lambda: "tried again" in (tmp_path / "stderr.txt").read_text(), 20)
+        until(lambda: "tried again" in (tmp_path / "stderr.txt").read_text())
         assert running.process.poll() is None
     assert gateway.admin.get("/api/peers") == before
 

@@ -80,7 +80,7 @@ def test_a_host_written_from_the_documentation_is_paired_and_called(gateway: Gat
     again = NodeHost(tmp_path / "state", key, f"127.0.0.1:{port}")
     try:
         assert again.announced["paired"] is True
-        until(lambda: gateway.call("lab__text_reverse", {"text": "ab"}).status == 200, 20)
+        until(lambda: gateway.call("lab__text_reverse", {"text": "ab"}).status == 200)
         stranger = gateway.admin.request("DELETE", "/api/peers/lab")
         assert stranger["status"] == "revoked"
         assert gateway.call("lab__text_reverse", {"text": "ab"}).json["error"]["code"] == "TOOL_NOT_FOUND"

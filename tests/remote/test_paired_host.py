@@ -33,7 +33,7 @@ def host(gateway: Gateway, tmp_path: Path) -> Iterator[HostProcess]:
             gateway.admin.request("DELETE", "/api/peers/memory-east")
 
 
-def until(found: Any, seconds: float = 10.0) -> Any:
+def until(found: Any, seconds: float = 60.0) -> Any:
     """What `found` gives once it gives something."""
     deadline = time.monotonic() + seconds
     while not (value := found()):

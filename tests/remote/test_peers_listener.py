@@ -138,7 +138,7 @@ def test_events_can_be_followed_on_the_terminal(gateway: Gateway, ear: Joined) -
             thread.join(0.3)
             return bool(heard)
 
-        until(publish_until_heard, 20)
+        until(publish_until_heard)
     finally:
         following.kill()
         following.wait()

@@ -128,7 +128,7 @@ def test_graceful_connection_closure(tmp_path):
         servers = children(started.process.pid)
         assert servers
         assert started.stop(signal.SIGTERM) == 0
-        eventually(lambda: not running_pids(servers), "the end of its servers", 10)
+        eventually(lambda: not running_pids(servers), "the end of its servers")
 
 
 def test_health_check_endpoint(gateway):

@@ -106,7 +106,7 @@ def far_server(handler, body):
     return 200, {}, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": results[method]}).encode()
 
 
-def until(condition, seconds=15):
+def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, "the condition never came true"

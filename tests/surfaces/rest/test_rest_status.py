@@ -1,9 +1,8 @@
 """What agents learn of a source that died: that it did and when it is tried again, not what it printed."""
 
-import time
-
 import pytest
 from tests.gateway import TOKEN, running
+from tests.processes import eventually
 
 WORDS = "DB_URL=postgres://u:hunter2@db/notes"
 SERVER = """\
@@ -46,28 +45,19 @@ def gateway(tmp_path):
         yield gateway
 
 
-def until(found):
-    """What it finds, asked again until there is something: between two tries the source is connecting."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if value := found():
-            return value
-    raise AssertionError("it did not come to that in time")
-
-
 def in_state(wanted, sources):
     return next((source for source in sources if wanted in (source.get("status"), source.get("state"))), None)
 
 
 def test_what_a_source_printed_before_it_died_is_for_the_operator_alone(gateway):
-    until(lambda: in_state("ready", gateway.admin.get("/api/sources")))
+    eventually(lambda: in_state("ready", gateway.admin.get("/api/sources")))
     lost = gateway.call("notes__add").json["error"]
     assert lost["message"] == (
         "notes was lost during tools/call: it exited with code 1. Check whether it took effect"
     )
-    told = until(lambda: in_state("failed", gateway.admin.get("/api/sources")))
+    told = eventually(lambda: in_state("failed", gateway.admin.get("/api/sources")))
     assert told["reason"].endswith(f"\nIts last words were:\n{WORDS}")
-    seen = until(lambda: in_state("failed", gateway.request("GET", "/status").json["sources"]))
+    seen = eventually(lambda: in_state("failed", gateway.request("GET", "/status").json["sources"]))
     assert seen["reason"] == "notes is not available: it exited with code 1"
     assert seen["next_try"] > 0
 
@@ -76,4 +66,4 @@ def test_what_a_source_printed_before_it_died_is_for_the_operator_alone(gateway)
         return message if "failed" in message else ""
 
     expected = "notes is failed: notes is not available: it exited with code 1. Nothing was sent"
-    assert until(refused) == expected
+    assert eventually(refused) == expected

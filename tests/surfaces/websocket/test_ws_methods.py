@@ -235,7 +235,7 @@ async def test_what_a_tool_reports_reaches_the_agent_that_asked_for_it(tmp_path:
         with (tmp_path / "config.yaml").open("a") as config:
             config.write(f"mcpServers: {{lab: {server}}}\n")
         await home.gateway.reload()
-        await eventually(lambda: home.gateway.supervisor.shelf.catalog.find("lab__steps"), 15)
+        await eventually(lambda: home.gateway.supervisor.shelf.catalog.find("lab__steps"))
         await agent.request("lab__steps", ident=3, progress=True)
         await home.answer()
         assert "result" in await agent.reply()
