@@ -89,7 +89,7 @@ export function question(approval, { answer, makeRule, wait }) {
 		h("h2", titleOf(approval)),
 		h("p.meta", risks(approval.risks), " ", h("strong", approval.agent), approval.state === "pending" ? " asks · " : " asked · ", when(approval)),
 		h("p.signature", approval.signature),
-		h("p.soft", dangers(approval)),
+		h("p.meta", dangers(approval)),
 		approval.state === "pending" && inbox.needs.filter(({ sources }) => sources?.includes(approval.source)).map(({ problem }) => h("p.wrong", `${problem}: approved now, the call waits for it, and is not made if it stays away.`)),
 		ownLink(approval),
 		approval.picture
