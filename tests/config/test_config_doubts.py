@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from agent_gate.config.configuration import Configuration
+from agent_gate.config.configuration import Configuration, doubts_of
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import fixed_at_start
@@ -50,6 +50,17 @@ def test_a_credential_that_leaves_the_machine_in_the_clear_is_warned_about(load_
 )
 def test_a_credential_that_nobody_can_read_on_the_way_is_no_matter(load_text, text, key, column, there):
     assert load_text(re.sub(r"http://[\w.:]+", there, text)).warnings == ()
+
+
+def test_each_channel_whose_links_lead_nowhere_is_named_at_its_own_place(load_text):
+    loaded = load_text(
+        "messenger: {type: webhook, name: a, url: 'https://one.example/', format: ntfy}\n"
+        "channels:\n"
+        "  - {type: telegram, token: '1:a', chat_id: 1, allowed_users: [1]}\n"
+        "  - {type: webhook, name: b, url: 'https://two.example/', format: ntfy}\n"
+    )
+    places = [doubt.partition(": ")[0] for doubt in doubts_of(loaded.settings, loaded)]
+    assert places == ["config.yaml:1:12", "config.yaml:4:5"]
 
 
 def test_plain_http_without_a_credential_is_no_matter(load_text):

@@ -8,23 +8,29 @@ from agent_gate.approval.channels.kind import ChannelSettings, PersonKey
 from agent_gate.approval.channels.registry import CHANNELS
 from agent_gate.config.decode import Reading, convert, decode
 from agent_gate.config.doubts import is_loopback, warn_of_plain_http
-from agent_gate.config.files.nodes import Node, entries, fail, items, join
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join
 from agent_gate.config.settings import Person, Settings
 from agent_gate.config.shape import ADDRESS, shape
 from agent_gate.core.ids import fold_namespace
 
 
 def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
-    """`channels:`, and the single `messenger:`."""
-    single, several = root.get("messenger"), root.get("channels")
-    found = [read_channel(single, "messenger", reading)] if single else []
-    for i, node in enumerate(items(several, "channels") if several else []):
-        found.append(read_channel(node, join("channels", i), reading))
+    found = [read_channel(node, path, reading) for path, node in written_channels(root).items()]
     names = [channel.name for channel in found]
     for name in names:
         if names.count(name) > 1:
-            fail((several or root).mark, "channels", f'two channels are called "{name}"; give them names')
+            mark = (root.get("channels") or root).mark
+            fail(mark, "channels", f'two channels are called "{name}"; give them names')
     return tuple(found)
+
+
+def written_channels(root: Node) -> dict[str, Node]:
+    """`channels:` and the single `messenger:`, each by its path, in the order in which they are read."""
+    single, several = root.get("messenger"), root.get("channels")
+    found = {"messenger": single} if single else {}
+    return found | {
+        join("channels", i): node for i, node in enumerate(items(several, "channels") if several else [])
+    }
 
 
 def read_channel(node: Node, path: str, reading: Reading) -> ChannelSettings:
@@ -87,10 +93,10 @@ def read_person(node: Node, name: str, path: str, reading: Reading) -> Person:
     return replace(person, namespaces=tuple(map(fold_namespace, person.namespaces)))
 
 
-def doubt_channels(settings: Settings, place: str) -> Iterator[str]:
-    """What the settings of channels can hardly mean; `place` is where they are written."""
+def doubt_channels(settings: Settings, places: Mapping[str, Mark]) -> Iterator[str]:
+    """What the settings of channels can hardly mean; `places` is where each is written."""
     outside = urlsplit(settings.admin.public_url).hostname if settings.admin.public_url else None
     reachable = not is_loopback(outside or settings.admin.host)
-    for channel in settings.channels:
+    for channel, (path, mark) in zip(settings.channels, places.items(), strict=True):
         for doubt in CHANNELS[channel.type].doubts(channel, reachable):
-            yield f"{place}: {doubt}"
+            yield f"{mark}: {path}: {doubt}"

@@ -12,7 +12,6 @@ from agent_gate.config.channels import doubt_channels
 from agent_gate.config.decode import Reading
 from agent_gate.config.doubts import former_stores, open_keys, plain_door
 from agent_gate.config.files.dotenv import environment
-from agent_gate.config.files.nodes import Mark
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.config.filled import Filling, LookUp
@@ -36,10 +35,10 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def doubts_of(settings: Settings, places: Mapping[str, Mark]) -> Iterator[str]:
+def doubts_of(settings: Settings, loaded: Loaded) -> Iterator[str]:
     """What the machine makes doubtful of the settings, whether or not a gateway runs with them."""
-    yield from open_keys(settings, places["gateway.tls.key"])
-    yield from doubt_channels(settings, f"{places['channels']}: channels")
+    yield from open_keys(settings, loaded.places["gateway.tls.key"])
+    yield from doubt_channels(settings, loaded.channels_at)
 
 
 def code_files(settings: Settings) -> Iterator[Path]:
@@ -212,7 +211,7 @@ class Configuration:
     def _doubts(self) -> Iterator[str]:
         """What the command line and the machine make doubtful of the settings."""
         places = self.loaded.places
-        yield from doubts_of(self.settings, places)
+        yield from doubts_of(self.settings, self.loaded)
         yield from former_stores(os.environ)
         if self.options.insecure:
             at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"

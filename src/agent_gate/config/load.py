@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.config.auth import check_auth
-from agent_gate.config.channels import read_channels, read_people
+from agent_gate.config.channels import read_channels, read_people, written_channels
 from agent_gate.config.decode import (
     Reading,
     beside,
@@ -38,7 +38,6 @@ DOUBTED = (
     ("gateway", "host"),
     ("admin", "host"),
     ("gateway", "tls", "key"),
-    ("channels",),
     ("storage", "type"),
 )
 
@@ -48,7 +47,8 @@ class Loaded:
     """Everything the files say. `secrets` are values to redact, `files` what was read.
 
     `watched` adds the files that would have been read had they been there, `blank` are those that say nothing.
-    `places` is where the settings stand that the command line or the machine can put in doubt.
+    `places` is where the settings stand that the command line or the machine can put in doubt, `channels_at` where each
+    channel does.
     """
 
     settings: Settings
@@ -61,6 +61,7 @@ class Loaded:
     watched: tuple[Path, ...] = ()
     blank: tuple[Path, ...] = ()
     places: Mapping[str, Mark] = field(default_factory=dict)
+    channels_at: Mapping[str, Mark] = field(default_factory=dict)
 
 
 def load(
@@ -99,6 +100,7 @@ def read_all(config_path: Path | None, permissions_path: Path | None, reading: R
         watched=reading.watched,
         blank=tuple(path.absolute() for path in reading.blank),
         places={".".join(path): place_of(root, *path) for path in DOUBTED},
+        channels_at={path: node.mark for path, node in written_channels(root).items()},
     )
 
 

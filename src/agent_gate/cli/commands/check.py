@@ -135,7 +135,7 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     ]
     warnings = [
         *loaded.warnings,
-        *doubts_of(loaded.settings, loaded.places),
+        *doubts_of(loaded.settings, loaded),
         *missing_programs(loaded.settings),
         *rule_warnings(loaded, catalog, policy, faults),
         *caller_warnings(loaded, policy),
