@@ -2,30 +2,22 @@
 import { heard } from "./clock.js";
 import { forget, key } from "./session.js";
 
-export class ApiError extends Error {
-	constructor(status, error) {
-		super(error.message);
+class ApiError extends Error {
+	constructor(status, message) {
+		super(message);
 		this.status = status;
-		this.code = error.code;
-		this.details = error.details;
 	}
 }
 
 async function failure(reply) {
-	try {
-		return new ApiError(reply.status, (await reply.json()).error);
-	} catch {
-		return new ApiError(reply.status, {
-			code: "INTERNAL",
-			message: `The gateway answered ${reply.status} and nothing readable.`,
-		});
-	}
+	const said = await reply.json().catch(() => null);
+	return new ApiError(reply.status, said?.error?.message ?? `The gateway answered ${reply.status} and nothing readable.`);
 }
 
 async function received(asked) {
 	const reply = await asked.catch((error) => {
 		if (error.name === "AbortError") throw error;
-		throw new ApiError(0, { code: "UNREACHABLE", message: "The gateway does not answer. Is it running?" });
+		throw new ApiError(0, "The gateway does not answer. Is it running?");
 	});
 	heard(reply.headers.get("date"));
 	if (reply.ok) return reply;

@@ -23,6 +23,7 @@ const SOURCES = {
 	degraded: ["has trouble", "fail"],
 	failed: ["broken", "fail"],
 	needs_auth: ["needs a sign-in", "wait"],
+	changed: ["definition changed", "fail"],
 };
 const RULES = { allow: ["allow", "good"], ask: ["ask", "wait"], deny: ["deny", "fail"], depends: ["depends", ""], unseen: ["not seen", ""] };
 const EFFECTS = { ...RULES, allow: ["allowed", "good"], ask: ["a person is asked", "wait"], deny: ["denied", "fail"], depends: ["depends on the arguments", ""] };

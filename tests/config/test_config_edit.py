@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from agent_gate.config.files.yamledit import add_server, append_rule, save
+from agent_gate.config.files.yamledit import add_server, append_rule, drop_rule, save
 from agent_gate.config.load import load
 from agent_gate.errors import ConfigError
 
@@ -37,6 +37,32 @@ LINE = '{pattern: "f(a, *)", action: allow}'
 )
 def test_a_rule_is_appended_and_nothing_else_changes(write, before, after):
     assert append_rule(write("p.yaml", before), RULE).text == after
+
+
+@pytest.mark.parametrize(
+    ("before", "place", "after"),
+    [
+        (
+            "rules:\n  # one\n  - {pattern: a, action: ask}  # why\n\n  # two\n  - pattern: b\n    action: deny\n# end\n",
+            (6, 5),
+            "rules:\n  # one\n  - {pattern: a, action: ask}  # why\n\n  # two\n# end\n",
+        ),
+        ("rules:\n- {pattern: a, action: ask}\n# end\ndefaults: []\n", (2, 3), "# end\ndefaults: []\n"),
+        ("rules: [{pattern: a, action: ask}, {pattern: b, action: ask}]\n", (1, 9), "rules: [{pattern: b, action: ask}]\n"),
+        ("rules: [{pattern: a, action: ask}, {pattern: b, action: ask}]\n", (1, 36), "rules: [{pattern: a, action: ask}]\n"),
+        ("rules: [{pattern: a, action: ask}] # none\n", (1, 9), "rules: [] # none\n"),
+    ],
+)  # fmt: skip
+def test_a_rule_is_taken_out_and_nothing_else_changes(write, before, place, after):
+    assert drop_rule(write("p.yaml", before), *place).text == after
+
+
+def test_nothing_is_taken_out_where_no_rule_begins(write):
+    path = write(
+        "p.yaml", "rules:\n  - {pattern: a, action: ask}\ndefaults:\n  - {pattern: b, action: ask}\n"
+    )
+    with pytest.raises(ConfigError, match="no rule begins at line 4"):
+        drop_rule(path, 4, 5)
 
 
 def test_the_diff_shows_only_what_is_added(write):

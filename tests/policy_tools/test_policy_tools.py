@@ -177,6 +177,20 @@ def test_what_is_written_is_what_was_shown(gate):
     assert "hall" not in path.read_text()
 
 
+def test_a_rule_is_removed_after_its_difference_was_shown_and_counts_no_more(gate):
+    path = gate.folder / "permissions.yaml"
+    good = path.read_text()
+    [rule] = [one for one in gate.admin.get("/api/policy")["rules"] if "kitchen" in one["rule"]]
+    wanted = {"remove": rule["where"]}
+    shown = gate.admin.request("POST", "/api/policy/rules", wanted)
+    assert (path.read_text(), '-  - {pattern: "light(kitchen' in shown["diff"]) == (good, True)
+    gate.admin.request("POST", "/api/policy/rules", wanted | {"apply": True, "digest": shown["digest"]})
+    assert gate.call("light", {"name": "kitchen", "state": "on"}, wait=0).json["status"] == "pending"
+    assert path.read_text() == good.replace(good.splitlines(keepends=True)[4], "")
+    with pytest.raises(InvalidArgs, match="Look at the rules again"):
+        gate.admin.request("POST", "/api/policy/rules", wanted)
+
+
 def test_a_bad_file_keeps_the_old_rules_and_says_so_everywhere(gate):
     path = gate.folder / "permissions.yaml"
     good = path.read_text()

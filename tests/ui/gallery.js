@@ -6,6 +6,7 @@ import { bars, lines } from "/parts/chart.js";
 import { compared } from "/parts/compare.js";
 import { consent } from "/parts/consent.js";
 import { framed, notNow } from "/parts/dialog.js";
+import { span } from "/format.js";
 import { diff } from "/parts/diff.js";
 import { input } from "/parts/form.js";
 import { ICONS, icon } from "/parts/icon.js";
@@ -113,10 +114,10 @@ const SHOWN = {
   "a sign-in": h("div", consent({ wants_number: true, arguments: { client: "Claude", mode: "full", days: 30 } }).node),
   dialogs: [standing(h("p", "It is refused from now on."), h("div.buttons", h("button.strong", "Revoke"), notNow())), standing(h("p", LONG))],
   differences: [diff("+ one line"), diff(`--- a\n+++ b\n- ${LONG}\n+ ${LONG}`)],
-  "charts of nothing": [bars([], [[(one) => one.calls, "bar_"]], { label: "Nothing" })[0]],
+  "charts of nothing": [bars([], [[(one) => one.calls, ""]], { label: "Nothing" })],
   charts: [
-    bars(Array.from({ length: 60 }, (_, at) => point(at)), [[(one) => one.calls, "bar_"], [(one) => one.failed, "bad"]], { label: "Calls", every: 60, says: (one) => `${one.calls} calls` })[0],
-    lines(Array.from({ length: 60 }, (_, at) => point(at)), [[(one) => one.p50, "ink"], [(one) => one.p95, "soft"]], { label: "Time", every: 60, says: (one) => `${one.p50} s` })[0],
+    bars(Array.from({ length: 60 }, (_, at) => point(at)), [[(one) => one.calls, ""], [(one) => one.failed, "fail"]], { label: "Calls", every: 60, shown: String, says: (one) => `${one.calls} calls` }),
+    lines(Array.from({ length: 60 }, (_, at) => point(at)), [[(one) => one.p50, "ink"], [(one) => one.p95, "soft"]], { label: "Time", every: 60, shown: span, says: (one) => `${one.p50} s` }),
   ],
 };
 

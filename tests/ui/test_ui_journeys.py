@@ -210,7 +210,7 @@ def test_a_server_with_a_secret_is_added_tried_and_ruled_on_the_page_as_a_clean_
         page.click("text=Do not ask again")
         page.click("button:has-text('Make a rule from this')")
         page.click("dialog button:has-text('Write it')")
-        page.wait_for_selector("text=The rule is in")
+        page.wait_for_selector("text=permissions.yaml was changed")
         assert gateway.call("lamps__light_get", {"room": "attic"}, wait=5).status == 200
     changed = [line for line in git(folder, "diff", "-U0").splitlines() if line[:1] in "+-"]
     written = [line for line in changed if not line.startswith(("+++", "---"))]

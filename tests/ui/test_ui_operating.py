@@ -355,6 +355,21 @@ def test_a_rule_made_from_a_question_is_shown_before_it_is_written_and_then_coun
         assert gateway.call("light_set", {"room": "hall"}, wait=5).status == 200
 
 
+def test_a_link_to_a_rule_opens_it_and_it_is_removed_after_its_difference_was_shown(tab, tmp_path):
+    with house(tmp_path) as (gateway, _api):
+        file = tmp_path / "permissions.yaml"
+        page = opened(tab, gateway, "policy/permissions.yaml:3")
+        page.wait_for_selector(".rule >> text=allow light_get*")
+        page.click(".rule button:has-text('Remove')")
+        page.wait_for_selector("dialog .minus >> text=light_get*")
+        assert "light_get*" in file.read_text()
+        page.click("dialog button:has-text('Write it')")
+        page.wait_for_selector("text=counts from now on")
+        page.wait_for_selector(".policy .row >> text=light_get*", state="detached")
+        assert "light_get*" not in file.read_text()
+        assert "light_get(kitchen)" in file.read_text()
+
+
 def test_an_agent_that_speaks_mcp_is_answered_on_the_page(tab, home):
     gateway, api = home
     accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

@@ -457,8 +457,7 @@ def test_all_of_a_long_change_can_be_seen_before_it_is_accepted(tab, fixtures):
     lines = [*(f"+  line {n}" for n in range(3_000)), "+++ not a heading", "+  the last word"]
     long = change(1) | {"diff": "\n".join(["--- accepted", "+++ now", *lines])}
     page.route("**/api/changes", lambda route: route.fulfill(json=[long]))
-    page.goto(f"{fixtures.url}/#/sources")
-    page.click("button:has-text('changed definition')")
+    page.goto(f"{fixtures.url}/#/sources/source-0")
     page.click("button:has-text('Show all 3,002 lines')")
     assert page.inner_text("pre.diff").split("\n") == lines
 
@@ -499,14 +498,73 @@ def test_all_of_a_long_signature_is_on_the_first_page(tab, fixtures):
     )
 
 
-def test_a_changed_definition_is_found_on_a_phone(tab, fixtures):
+def test_a_changed_definition_is_marked_in_the_list_and_found_on_a_phone(tab, fixtures):
     fixtures.state = "some"
     page = tab.page
     page.set_viewport_size(PHONE)
     page.route("**/api/changes", lambda route: route.fulfill(json=[change(1), change(2)]))
     page.goto(f"{fixtures.url}/#/sources")
-    page.click("button:has-text('2 changed definitions')")
+    page.click(".row:has-text('definition changed')")
     page.locator(".card:has-text('read_2')").get_by_role("button", name="Accept").click()
+    page.wait_for_selector("dialog >> text=Accept the new read_2?")
+
+
+def test_what_was_accepted_is_kept_first_and_a_new_definition_is_accepted_after_a_second_yes(tab, fixtures):
+    fixtures.state = "some"
+    page, accepted = tab.page, []
+    page.route("**/api/changes", lambda route: route.fulfill(json=[change(2)]))
+    page.route("**/api/changes/accept", lambda route: [accepted.append(1), route.fulfill(json={})])
+    page.goto(f"{fixtures.url}/#/sources/source-0")
+    page.wait_for_selector(".card >> text=Agents still see what you accepted")
+    assert page.locator(".card button").all_inner_texts() == [
+        "Keep the old one",
+        "Pause…",
+        "Accept the new one…",
+    ]
+    assert page.locator(".card button.strong").all_inner_texts() == ["Keep the old one"]
+    old, new = (page.locator(f".card .{kind}").first.evaluate(COLOURS) for kind in ("minus", "plus"))
+    assert (old[0] != new[0], old[1] != new[1], old[2]) == (True, True, "line-through")
+    page.click("text=Accept the new one")
+    page.click("dialog >> text=Not now")
+    assert accepted == []
+    page.click("text=Accept the new one")
+    page.click("dialog button:text-is('Accept')")
+    page.wait_for_selector("text=Accepted read_2")
+    assert accepted == [1]
+
+
+COLOURS = "(node) => { const s = getComputedStyle(node); return [s.color, s.backgroundColor, s.textDecorationLine]; }"
+
+
+def test_the_loudest_button_of_a_source_is_the_one_that_mends_it(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    troubles = [("program", "Change…"), ("credential", "Replace secret-1…"), ("address", "Try now")]
+    for trouble, loud in troubles:
+        broken = source(1) | {"trouble": trouble, "fix": f"How to mend {trouble}"}
+        page.route("**/api/sources", lambda route, _, broken=broken: route.fulfill(json=[broken]))
+        page.goto("about:blank")
+        page.goto(f"{fixtures.url}/#/sources/source-1")
+        page.wait_for_selector(f".detail >> text=How to mend {trouble}")
+        assert page.locator(".detail .strong").all_inner_texts() == [loud]
+    assert "Some failed before it broke" in page.inner_text(".detail")
+
+
+def test_on_a_phone_every_number_of_health_has_its_word(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/health")
+    page.wait_for_selector(".scale")
+    assert page.locator(".scale").first.inner_text().split() == ["100", "50", "0"]
+    ends = "[document.querySelector('.health .card'), document.querySelector('#main')].map((n) => n.getBoundingClientRect().right)"
+    card, whole = page.evaluate(ends)
+    assert whole - card < 60, "the page leaves an empty strip at its side"
+    page.set_viewport_size(PHONE)
+    words = "[...document.querySelectorAll('td.number')].map((n) => getComputedStyle(n, '::before').content)"
+    heads = "calls|failed|refused|mean time|running|hears after"
+    found = page.evaluate(words)
+    assert found
+    assert [one for one in found if not re.search(heads, one)] == []
 
 
 def test_the_page_and_the_messages_write_out_the_same_letters(tab, fixtures):

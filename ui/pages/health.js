@@ -9,13 +9,17 @@ const MOST_SOURCES = 200;
 const MOST_PROBLEMS = 100;
 const RANGES = { hour: "Last hour", day: "Day", week: "Week", month: "30 days" };
 const SEALED =
-	"Every step of a call is a row of the record, and carries a fingerprint of the row before it: whoever changes or takes away one breaks all that follow. Now and then the last row is sealed with a key that is kept outside the database, so that nobody can cut off the end or write everything anew. Verifying reads every row and every seal.";
+	"Every row carries a fingerprint of the row before it: whoever changes or takes away one breaks all that follow. Now and then the last one is sealed with a key kept elsewhere, so nobody can cut off the end or write all anew.";
 
 const tile = (value, says) => h("div.tile", h("b", value), h("span", says));
 const calls = (number, says, state, range) =>
 	number ? h(state === "failed" ? "a.tile.bad" : "a.tile", { href: `#/calls${query({ state, range: range === "hour" ? "1h" : "" })}` }, h("b", count(number)), h("span", says)) : tile(0, says);
-const table = (heads, rows) => h("table", h("thead", h("tr", heads.map((head) => h(head.startsWith("#") ? "th.number" : "th", head.replace("#", ""))))), h("tbody", rows));
-const number = (value) => h("td.number", count(value));
+// Rows of values below their heads, # before that of a number; where a row is not one line, each value has its head at it.
+const table = (heads, rows) => {
+	const named = heads.map((head) => [head.startsWith("#") ? ".number" : "", head.replace("#", "")]);
+	const cell = (value, at) => h(`td${named[at][0]}`, { "data-head": named[at][1] }, value);
+	return h("table", h("thead", h("tr", named.map(([kind, name]) => h(`th${kind}`, name)))), h("tbody", rows.map((row) => h("tr", row.map(cell)))));
+};
 
 const tiles = (totals, range) =>
 	h(
@@ -28,28 +32,29 @@ const tiles = (totals, range) =>
 		tile(span(totals.waits ? totals.waited / totals.waits : null), `until people answered (${count(totals.waits)})`),
 	);
 
-const card = (title, chart, ...legend) =>
-	h("div.card", h("header", h("strong", title), h("span.legend", legend.map((part) => h("span", part)))), chart);
-
 function charts({ points, every: step }) {
 	const all = (point) => point.calls + point.refused;
 	const bad = (point) => point.failed + point.refused;
 	const mean = (point) => (point.waits ? point.waited / point.waits : null);
-	const at = (says) => ({ label: "", every: step, says: (point) => `${moment(point.at)}: ${says(point)}` });
-	const [calls, most] = bars(points, [[all, "bar_"], [bad, "bad"]], { ...at((point) => `${many(all(point), "call")}, ${bad(point)} failed or refused`), label: "Calls over time" });
+	const card = (title, draw, series, shown, says, ...legend) =>
+		h(
+			"div.card",
+			h("header", h("strong", title), h("span.legend", legend.map((part) => h("span", part)))),
+			draw(points, series, { label: title, shown, every: step, says: (point) => `${moment(point.at)}: ${says(point)}` }),
+		);
 	const times = [[(point) => point.p50, "ink"], [(point) => point.p95, "soft"]];
-	const [machine, slowest] = lines(points, times, { ...at((point) => `half within ${span(point.p50)}, 95 % within ${span(point.p95)}`), label: "The machine's time per call" });
-	const [people, longest] = bars(points, [[mean, "wait"]], { ...at((point) => `${many(point.waits, "answer")}, after ${span(mean(point))}`), label: "Waiting for people" });
+	const quick = (point) => `half within ${span(point.p50)}, 95 % within ${span(point.p95)}`;
 	return [
-		card("Calls", calls, `most: ${count(most)} in ${span(step)}`, "red: failed or refused"),
-		card("The machine's time per call", machine, `top: ${span(slowest)}`, "solid: half took less", "dashed: 95 % took less"),
-		card("Waiting for people", people, points.some(mean) ? `top: ${span(longest)}` : "no question was answered", "mean time to an answer"),
+		card(`Calls in ${span(step)}`, bars, [[all, ""], [bad, "fail"]], count, (point) => `${many(all(point), "call")}, ${bad(point)} failed or refused`, "red: failed or refused"),
+		card("The machine's time per call", lines, times, span, quick, "solid: half took less", "dashed: 95 % took less"),
+		card("Waiting for people", bars, [[mean, "wait"]], span, (point) => `${many(point.waits, "answer")}, after ${span(mean(point))}`, points.some(mean) ? "mean time to an answer" : "no question was answered"),
 	];
 }
 
 function reasonTable(reasons) {
 	if (!reasons.length) return null;
-	return h("table", h("tbody", reasons.map((one) => h("tr", h("td", h("a", { href: `#/calls${query({ text: one.code })}` }, one.says)), h("td", h("code", one.code)), number(one.count)))));
+	const row = ({ code, says, count: number }) => [h("a", { href: `#/calls${query({ text: code })}` }, says), h("code", code), count(number)];
+	return table(["reason", "code", "#calls"], reasons.map(row));
 }
 
 function agentTable({ agents, slot, from }) {
@@ -57,16 +62,15 @@ function agentTable({ agents, slot, from }) {
 	const row = (one) => {
 		const use = one.use.map((calls, at) => ({ calls, at: from + at * slot }));
 		const says = ({ calls, at }) => `${tick(at, slot * use.length)}: ${many(calls, "call")}`;
-		const [chart] = bars(use, [[({ calls }) => calls, "bar_"]], { label: `Use by ${one.agent}`, says });
-		return h("tr", h("td", h("a", { href: `#/calls?agent=${encodeURIComponent(one.agent)}` }, h("code", one.agent))), number(one.calls), number(one.failed), number(one.refused), h("td.use", chart));
+		const chart = bars(use, [[({ calls }) => calls, ""]], { label: `Use by ${one.agent}`, says });
+		return [h("a", { href: `#/calls?agent=${encodeURIComponent(one.agent)}` }, h("code", one.agent)), count(one.calls), count(one.failed), count(one.refused), chart];
 	};
 	return table(["agent", "#calls", "#failed", "#refused", `calls per ${slot < 86_400 ? span(slot) : "day"}`], agents.map(row));
 }
 
 function sourceTable(sources) {
 	if (!sources.length) return null;
-	const row = (one) => h("tr", h("td", h("code", one.source)), number(one.calls), h("td.number", span(one.mean)));
-	return table(["source", "#calls", "#mean"], sources.slice(0, MOST_SOURCES).map(row));
+	return table(["source", "#calls", "#mean time"], sources.slice(0, MOST_SOURCES).map((one) => [h("code", one.source), count(one.calls), span(one.mean)]));
 }
 
 const WELL = { serving: "good", draining: "wait" };
@@ -75,19 +79,17 @@ const WELL = { serving: "good", draining: "wait" };
 function gatewayTable(all, shares) {
 	const heads = ["gateway", "state", "version", "#running", "#calls", "#failed", "sources", "#hears after", "does alone"];
 	const sources = (one) => Object.entries(one.sources).map(([state, some]) => `${some} ${state}`);
-	const row = (one) =>
-		h(
-			"tr",
-			h("td", h("code", one.id), one.this ? " (this one)" : null),
-			h("td", h(`span.word.${WELL[one.state] ?? "fail"}`, one.state), one.alive ? null : ` for ${span(one.silent)}`),
-			h("td", one.version),
-			number(one.running),
-			number(shares[one.id]?.calls ?? 0),
-			number(shares[one.id]?.failed ?? 0),
-			h("td", sources(one).join(", ")),
-			h("td.number", span(one.lag)),
-			h("td", one.holds.join(", ")),
-		);
+	const row = (one) => [
+		[h("code", one.id), one.this && " (this one)"],
+		[h(`span.word.${WELL[one.state] ?? "fail"}`, one.state), !one.alive && ` for ${span(one.silent)}`],
+		one.version,
+		count(one.running),
+		count(shares[one.id]?.calls ?? 0),
+		count(shares[one.id]?.failed ?? 0),
+		sources(one).join(", "),
+		span(one.lag),
+		one.holds.join(", "),
+	];
 	return [h("h2", "Gateways"), table(heads, all.map(row))];
 }
 

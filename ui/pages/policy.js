@@ -6,9 +6,10 @@ import { at, button, empty, h, live, show } from "../dom.js";
 import { many, place } from "../format.js";
 import { boxed, chosen, field, jsonOf, loader, twoLines } from "../layout.js";
 import { may } from "../me.js";
+import { openChange, preview } from "../parts/diff.js";
 import { input, jsonArea, saidAt } from "../parts/form.js";
 import { List } from "../parts/list.js";
-import { showRule } from "../parts/rulemaker.js";
+import { RULES } from "../parts/rulemaker.js";
 import { effectWord, ruleWord } from "../words.js";
 import { sample } from "./tools.js";
 
@@ -123,8 +124,8 @@ function simulator(text) {
 
 function idea(one, again) {
 	const place = live();
-	const look = () => showRule(place, { rule: one.rule }, again);
-	return h("div.card", h("p", one.text), h("pre", JSON.stringify(one.rule)), may("operate") ? h("div.buttons", button("Apply…", look)) : null, place);
+	const look = () => preview(place, RULES, { rule: one.rule }, again);
+	return h("div.card", h("p", one.text), h("pre", JSON.stringify(one.rule)), may("operate") && h("div.buttons", button("Apply…", look)), place);
 }
 
 function tally({ rules, file }) {
@@ -134,11 +135,25 @@ function tally({ rules, file }) {
 	return [many(rules.length, "rule"), file ? [" in ", h("code", { title: file }, place(file))] : "", `, ${ORDER} ${say}`];
 }
 
-export function policy(main) {
+export function policy(main, [wanted]) {
 	const [rules, trial, summary, ideas] = [h("div"), h("div"), h("p.soft"), h("section", { hidden: true })];
 	const whole = h("div.card.rule", { "aria-live": "polite" });
-	const onSelect = (rule) => show(whole, h("p.signature", rule.rule), [rule.description, ...rule.faults].map((text) => h("p", text)), h("p.soft", "It stands", at(rule.where), "."));
-	const list = new List({ row: ruleRow, key: (rule) => `${rule.where} ${rule.rule}`, label: "Rules", onSelect });
+	const take = (rule) => openChange("Remove a rule", RULES, { remove: rule.where }, again);
+	const onSelect = (rule) =>
+		show(
+			whole,
+			h("p.signature", rule.rule),
+			[rule.description, ...rule.faults].map((text) => h("p", text)),
+			h("p.soft", "It stands", at(rule.where), ". To change it, edit that line."),
+			may("operate") && rule.line && !rule.default && h("div.buttons", button("Remove…", () => take(rule))),
+		);
+	const key = (rule) => `${rule.where} ${rule.rule}`;
+	const list = new List({ row: ruleRow, key, label: "Rules", onSelect });
+	const again = () => {
+		wanted = "";
+		show(whole);
+		return Promise.all([load(), loadIdeas()]);
+	};
 	show(
 		main,
 		h(
@@ -157,6 +172,11 @@ export function policy(main) {
 		show(summary, tally(found));
 		if (found.rules.length) boxed(rules, list, found.rules, { most: "48vh" });
 		else show(rules, empty("There are no rules", advice));
+		const linked = found.rules.findIndex(({ where }) => place(where) === wanted);
+		if (linked >= 0) {
+			list.reveal(linked);
+			list.select(key(found.rules[linked]));
+		}
 		if (!trial.childElementCount) show(trial, simulator(found.text));
 	});
 
@@ -164,7 +184,6 @@ export function policy(main) {
 		get("/api/policy/suggest").then(
 			({ suggestions }) => {
 				ideas.hidden = !suggestions.length;
-				const again = () => Promise.all([load(), loadIdeas()]);
 				show(ideas, h("h2", "Your answers suggest"), suggestions.slice(0, 20).map((one) => idea(one, again)));
 			},
 			() => {},

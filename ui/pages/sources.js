@@ -3,36 +3,35 @@
 import { get, post, segment } from "../api.js";
 import { now } from "../clock.js";
 import { button, empty, h, say, show } from "../dom.js";
-import { ago, count, due, many, moment, place, since } from "../format.js";
+import { ago, count, due, many, moment, since } from "../format.js";
 import { because, boxed, every, field, reasonOf, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { bars } from "../parts/chart.js";
 import { Collection } from "../parts/collection.js";
 import { sure } from "../parts/dialog.js";
-import { diff } from "../parts/diff.js";
-import { changeEntry, editEntry } from "../parts/entry.js";
+import { diff, openChange } from "../parts/diff.js";
+import { editEntry, entryPath } from "../parts/entry.js";
 import { typeSecret } from "../parts/vault.js";
 import { sourceWord } from "../words.js";
 import { toolList } from "./tools.js";
 
 const MOST_CHANGES = 100;
-const AGAIN = { failed: "Try now", degraded: "Try now" };
+// How the button begins that mends a trouble.
+const MENDS = { credential: /^Replace/, program: /^Change/ };
 const CLOSED =
 	"Its tools stay listed, and calls of them are refused, until it is connected again, its settings change, or the gateway starts anew.";
-
-const elsewhere = ({ file }) => [h("code", { title: file }, place(file)), " is written by another program, in words of its own. Change the entry there; it is read again by itself. To change it on this page, move it to mcpServers: in config.yaml."];
 
 // A source that is disabled in the configuration has no reason; one that a person disconnected has.
 const isDisconnected = (source) => source.status === "disabled" && source.reason !== "";
 const canClose = (source) => !["disabled", "needs_auth"].includes(source.status);
-const stateOf = (source) => sourceWord(isDisconnected(source) ? "disconnected" : source.status);
+const stateOf = (source) => sourceWord(isDisconnected(source) ? "disconnected" : rank(source) === 4 ? "changed" : source.status);
 const named = ({ key, title }) => (title && title.toLowerCase() !== key.toLowerCase() ? `${key} (${title})` : key);
 const nextTry = (source) => h("span.due", { "data-at": source.next_try }, due(source.next_try));
 
 const KINDS = { mcp: "MCP server", http: "HTTP service", remote: "paired machine" };
 const kindOf = ({ kind }) => KINDS[kind] ?? kind;
 const WORST = ["failed", "degraded", "needs_auth"];
-const rank = ({ status }) => WORST.indexOf(status) + 1 || 9;
+const rank = ({ status, changes }) => WORST.indexOf(status) + 1 || (changes.length ? 4 : 9);
 
 function row(source) {
 	const short = reasonOf(source).split("\n", 1)[0];
@@ -57,11 +56,13 @@ const lineTable = (lines) =>
 
 const failedTable = (source, { count: failed, calls, hours }) => {
 	const slots = hours.map((failed, hour) => ({ failed, at: now() - (23 - hour) * 3600 }));
+	const before = slots.some(({ failed, at }) => failed && at < source.broken_since);
 	const says = ({ failed, at }) => `${moment(at)}: ${many(failed, "failure")}`;
-	const [chart] = bars(slots, [[({ failed }) => failed, "bad"]], { label: "Failures per hour", every: 3600, says });
+	const chart = bars(slots, [[({ failed }) => failed, "fail"]], { label: "Failures per hour", every: 3600, says });
 	const row = (one) => h("tr", h("td", h("code", one.caller)), h("td", h("code", one.tool)), h("td.number", many(one.count, "failure")), h("td", ago(one.last)));
 	return [
 		h("h3", `${many(failed, "call")} failed in the last hour, ${count(hours.reduce((sum, one) => sum + one, 0))} in 24 hours`),
+		before && h("p.soft", "Some failed before it broke: then it still answered, with errors."),
 		h("div.short", chart),
 		h("table", h("tbody", calls.slice(0, MOST_CHANGES).map(row))),
 		h("p", h("a", { href: `#/calls?source=${segment(source.key)}&state=failed&range=1h` }, "See these calls")),
@@ -69,8 +70,6 @@ const failedTable = (source, { count: failed, calls, hours }) => {
 };
 
 export function sources(main, [wanted], params) {
-	let changes = [];
-	const changed = h("div.buttons");
 	const brings = toolList("Its tools");
 	const quiet = (path, otherwise) => get(path).catch(() => otherwise);
 	const about = (key) => Promise.all([quiet(`/api/sources/${segment(key)}/failures`, { hours: [] }), may("operate") ? quiet(`/api/sources/${segment(key)}/log`, []) : []]);
@@ -83,24 +82,23 @@ export function sources(main, [wanted], params) {
 		thing: "Source",
 		again: 3000,
 		none: () => empty("No source is configured", "Tools come from sources. Add one here, or in the configuration; docs/configuration.md shows how.", add()),
-		bar: [add(), changed],
+		bar: add(),
 		wanted,
 		params,
 	});
 
 	// Each with its entry in the files and its changed definitions; the one that is open also with what happened there.
 	async function load() {
-		const [all, found, entries] = await Promise.all([get("/api/sources"), get("/api/changes"), may("operate") ? quiet("/api/entries", []) : []]);
+		const [all, changes, entries] = await Promise.all([get("/api/sources"), get("/api/changes"), may("operate") ? quiet("/api/entries", []) : []]);
 		const open = page?.shown;
 		const story = open ? await about(open) : null;
-		changes = found;
-		drawChanged();
-		return all.sort((one, other) => rank(one) - rank(other)).map((source) => ({
+		const whole = (source) => ({
 			...source,
 			entry: entries.find(({ key }) => key === source.key),
 			changes: changes.filter((change) => change.source === source.key),
 			...(source.key === open ? { story } : {}),
-		}));
+		});
+		return all.map(whole).sort((one, other) => rank(one) - rank(other));
 	}
 
 	function again() {
@@ -109,14 +107,6 @@ export function sources(main, [wanted], params) {
 
 	function add() {
 		return may("operate") ? button("Add a source", () => editEntry(null, again)) : null;
-	}
-
-	function drawChanged() {
-		const number = changes.length;
-		if (changed.dataset.number === String(number)) return;
-		changed.dataset.number = number;
-		const all = () => page.instead(h("h2", "Changed definitions"), cards(changes));
-		show(changed, number ? button(many(number, "changed definition"), all, { kind: "asks" }) : null);
 	}
 
 	async function told(source) {
@@ -128,8 +118,8 @@ export function sources(main, [wanted], params) {
 			h("h2", named(source), " ", stateOf(source)),
 			because(reasonOf(source)),
 			source.fix && h("p.because", source.fix),
+			cards(source),
 			buttons(source),
-			source.changes.length ? [h("h3", "Changed definitions"), cards(source.changes)] : null,
 			facts(source),
 			failed.hours.some(Boolean) && failedTable(source, failed),
 			lines.length ? [h("h3", "Last lines"), lineTable(lines)] : null,
@@ -137,29 +127,26 @@ export function sources(main, [wanted], params) {
 		];
 	}
 
-	function editing(one) {
-		const pause = one.off ? { set: { enabled: true }, unset: ["disabled"] } : { set: { enabled: false } };
-		const title = one.off ? "Resume" : "Pause";
-		return [
-			one.secrets.map((name) => button(`Replace ${name}…`, () => typeSecret(name, again))),
-			button("Change…", () => editEntry(one, again)),
-			button(`${title}…`, () => changeEntry(`${title} ${one.key}`, one, pause, again)),
-		];
-	}
+	const owned = ({ entry }) => (entry?.fixed ? null : entry);
+	const edit = (title, one, change) => openChange(`${title} ${one.key}`, entryPath(one), change, again);
+	const pausing = (one, title = one.off ? "Resume" : "Pause") => [`${title}…`, () => edit(title, one, one.off ? { set: { enabled: true }, unset: ["disabled"] } : { set: { enabled: false } })];
 
 	function buttons(source) {
 		if (!may("operate")) return null;
-		const retry = isDisconnected(source) ? "Connect" : AGAIN[source.status];
-		const own = source.entry?.fixed ? null : source.entry;
-		const note = isDisconnected(source) ? CLOSED : own ? "" : source.entry ? elsewhere(source.entry) : source.status === "disabled" ? "It is disabled in the configuration, and can be enabled there." : "";
+		const { key, status, trouble, entry } = source;
+		const own = owned(source);
+		const act = (label, work) => button(label, work, { kind: (MENDS[trouble] ?? /^(Try|Connect)/).test(label) ? "strong" : "" });
+		const note = isDisconnected(source) ? CLOSED : entry?.says || (!entry && status === "disabled" && "It is disabled in the configuration, and can be enabled there.");
 		return [
 			h(
 				"div.buttons",
-				source.status === "needs_auth" && h("a.button.strong", { href: `#/accounts/${segment(source.key)}` }, "Sign in"),
-				retry && button(retry, () => connect(source.key), { kind: "strong" }),
-				own && editing(own),
-				canClose(source) && button("Disconnect", () => disconnect(source.key)),
-				own && button("Remove…", () => changeEntry(`Remove ${source.key}`, own, { remove: true }, again)),
+				status === "needs_auth" && trouble !== "credential" && h("a.button.strong", { href: `#/accounts/${segment(key)}` }, "Sign in"),
+				own?.secrets.map((name) => act(`Replace ${name}…`, () => typeSecret(name, again))),
+				own && act("Change…", () => editEntry(own, again)),
+				isDisconnected(source) ? act("Connect", () => connect(key)) : rank(source) < 3 && act("Try now", () => connect(key)),
+				own && act(...pausing(own)),
+				canClose(source) && act("Disconnect", () => disconnect(key)),
+				own && act("Remove…", () => edit("Remove", own, { remove: true })),
 			),
 			note && h("p.soft", note),
 		];
@@ -178,29 +165,34 @@ export function sources(main, [wanted], params) {
 		await again();
 	}
 
-	function cards(found) {
-		const card = (change) =>
-			h(
+	function cards(source) {
+		const own = owned(source);
+		const card = (change) => {
+			const { tool, held } = change;
+			const keep = () => (held ? say("Nothing changes: agents see the old one.") : edit("Keep the old tools of", own, { set: { pin: "hold" } }));
+			const acts = () => [
+				(held || own) && button("Keep the old one", keep, { kind: "strong" }),
+				own ? button(...pausing(own)) : button("Disconnect", () => disconnect(source.key)),
+				button("Accept the new one…", () => accept(change)),
+			];
+			return h(
 				"div.card",
-				h("header", h("h2", h("code", change.tool), ` of ${change.source}`), h("span.word.wait", change.held ? "held until you accept" : "served already")),
-				h("p.soft", `Changed ${ago(change.changed_at)}. ${change.held ? "What you accepted is served until then." : ""}`),
+				h("header", h("h2", h("code", tool)), h("span.word.fail", `changed ${ago(change.changed_at)}`)),
+				h("p", change.says),
 				diff(change.diff),
-				may("operate") && h("div.buttons", button("Accept the new definition", () => accept(change))),
+				may("operate") && h("div.buttons", acts()),
 			);
-		return found.slice(0, MOST_CHANGES).map(card);
+		};
+		return source.changes.slice(0, MOST_CHANGES).map(card);
 	}
 
 	async function accept({ source, tool, pin }) {
+		if (!(await sure(`Accept the new ${tool}?`, "Agents read all of it, and may do what it says.", "Accept"))) return;
 		await post("/api/changes/accept", { source, tool, pin });
 		say(`Accepted ${tool}`);
-		page.busy = false;
 		await again();
 	}
 
 	const tick = () => main.querySelectorAll(".due").forEach((node) => (node.textContent = due(Number(node.dataset.at))));
-	return together(
-		every(1000, tick),
-		page.close,
-		() => brings.close(),
-	);
+	return together(every(1000, tick), page.close, () => brings.close());
 }

@@ -1,10 +1,8 @@
-// An entry of the files: a form, then the difference, and only that is written.
-import { post, segment } from "../api.js";
-import { button, h, live, say, show } from "../dom.js";
+// An entry of the files: a form, then the difference.
+import { segment } from "../api.js";
+import { button, h, live } from "../dom.js";
 import { chosen } from "../layout.js";
-import { me } from "../me.js";
-import { passphrase } from "./answering.js";
-import { diff } from "./diff.js";
+import { preview } from "./diff.js";
 import { opened } from "./dialog.js";
 import { input } from "./form.js";
 import { keepSecret } from "./vault.js";
@@ -13,40 +11,8 @@ const KINDS = [
 	["servers", "MCP server"],
 	["services", "HTTP service, with its tools in a file"],
 ];
-const HELD = "It decides what runs on the gateway's machine or what it tells others, so it waits for a yes there:";
 
-const path = ({ kind, key }) => `/api/entries/${segment(kind)}/${segment(key)}`;
-
-async function look(place, one, change, done) {
-	const shown = await post(path(one), change);
-	const write = async () => {
-		const phrase = shown.needs_trust && me.passphrase ? await passphrase() : undefined;
-		const said = await post(path(one), { ...change, apply: true, digest: shown.digest, passphrase: phrase });
-		if (said.held) {
-			show(place, h("p", HELD), h("pre", `agent-gate entries accept ${said.held}`), h("div.buttons", button("Close", done)));
-			return;
-		}
-		say(`${said.file} was changed, and counts from now on`);
-		done();
-	};
-	show(
-		place,
-		h("p", h("code", shown.file)),
-		diff(shown.diff),
-		shown.needs_trust && h("p.soft", me.passphrase ? "Your passphrase is asked for." : "It takes effect after a yes on the gateway's terminal."),
-		h("div.buttons", button("Write it", write, { kind: "strong" }), button("Not now", done)),
-	);
-}
-
-export function changeEntry(title, one, change, again) {
-	const place = live();
-	const dialog = opened(title, place);
-	const done = () => {
-		dialog.close();
-		again();
-	};
-	look(place, one, change, done).catch((error) => show(place, h("p", error.message), h("div.buttons", button("Close", done))));
-}
+export const entryPath = ({ kind, key }) => `/api/entries/${segment(kind)}/${segment(key)}`;
 
 const words = (text) => (text.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^"|"$/g, ""));
 
@@ -86,7 +52,7 @@ export function editEntry(one, again) {
 			dialog.close();
 			again(key);
 		};
-		await look(place, { kind, key }, { set, known }, done);
+		await preview(place, entryPath({ kind, key }), { set, known }, done);
 		form.hidden = true;
 	};
 	const form = h(

@@ -1,9 +1,14 @@
 """What a person needs to judge: dangers of questions, and troubles by cause with what mends them."""
 
+from dataclasses import replace
+
 import pytest
 from tests.gateway import Api, in_front_of
 from tests.processes import eventually
 from tests.ui.ui_house import CONFIG
+
+from agent_gate.peers.records import Peer
+from agent_gate.surfaces.admin.needs import ended
 
 TOOLS = """\
 tools:
@@ -24,6 +29,7 @@ people:
 servers:
   gone: {command: /nonexistent/server}
   away: {url: "http://127.0.0.1:9/mcp"}
+  keyless: {url: "http://127.0.0.1:9/mcp", auth: {type: bearer, token: "vault:lost-key"}}
 """
 
 
@@ -78,3 +84,37 @@ def test_a_trouble_is_told_by_its_cause_with_what_mends_it(gate):
     assert "Install the program" in found["gone"]["fix"]
     assert found["away"]["kind"] == "address"
     assert found["away"]["since"] > 0
+
+
+def test_a_source_says_itself_what_its_trouble_is_and_what_mends_it(gate):
+    def gone():
+        [found] = [one for one in gate.admin.get("/api/sources") if one["key"] == "gone"]
+        return found if found["status"] == "failed" else None
+
+    found = eventually(gone, "a program that does not run")
+    assert (found["trouble"], "Install the program" in found["fix"]) == ("program", True)
+
+
+def test_a_secret_that_nobody_set_is_a_thing_to_do_until_it_is_set(gate):
+    def named():
+        return [one for one in gate.admin.get("/api/now")["needs"] if "lost-key" in str(one)]
+
+    [need] = eventually(named, "a missing secret")
+    assert need["sources"] == ["keyless"]
+    gate.admin.request("PUT", "/api/secrets/lost-key", {"value": "found"})
+    eventually(lambda: not named(), "nothing said of a secret that is set")
+
+
+def test_of_a_paired_machine_only_an_ended_certificate_is_a_thing_to_do():
+    peer = Peer(
+        name="garden-pi",
+        component_type="tool_host",
+        endpoint="",
+        identity_key="",
+        status="active",
+        paired_at=0.0,
+        not_after=100.0,
+    )
+    others = [replace(peer, not_after=300.0), replace(peer, status="revoked"), replace(peer, not_after=0.0)]
+    [need] = ended([peer, *others], now=200.0)
+    assert (need["page"], need["since"]) == ("peers/garden-pi", 100.0)

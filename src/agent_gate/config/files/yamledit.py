@@ -27,6 +27,39 @@ def append_rule(path: Path, rule: Mapping[str, Any]) -> Edit:
     return check(path, old, text, {**plain, "rules": [*rules, dict(rule)]})
 
 
+def drop_rule(path: Path, line: int, column: int) -> Edit:
+    """permissions.yaml without the rule that begins there; comments around it stay."""
+    old, plain = current(path)
+    root = composed(old)
+    found = [pair for pair in root.value if pair[0].value == "rules"] if root else []
+    nodes = found[0][1].value if found and found[0][1].id == "sequence" else []
+    places = [(node.start_mark.line + 1, node.start_mark.column + 1) for node in nodes]
+    if (line, column) not in places:
+        raise ConfigError(f"no rule begins at line {line}, column {column}", where=str(path))
+    at = places.index((line, column))
+    left = [rule for number, rule in enumerate(plain["rules"]) if number != at]
+    if found[0][1].flow_style:
+        return check(path, old, cut_from_flow(old, nodes, at), {**plain, "rules": left})
+    if left:
+        return check(path, old, cut_lines(old, found[0][1], at), {**plain, "rules": left})
+    key = found[0][0].start_mark.line
+    lines = cut_lines(old, found[0][1], at).splitlines(keepends=True)
+    rest = {name: value for name, value in plain.items() if name != "rules"}
+    return check(path, old, "".join(lines[:key] + lines[key + 1 :]), rest)
+
+
+def cut_from_flow(text: str, nodes: Sequence[Any], at: int) -> str:
+    """`text` without one node of a flow sequence and the comma that parted it from the next."""
+    start = nodes[at - 1].end_mark.index if at else nodes[at].start_mark.index
+    end = nodes[at].end_mark.index if at or len(nodes) == 1 else nodes[1].start_mark.index
+    return text[:start] + text[end:]
+
+
+def cut_lines(text: str, block: Any, at: int) -> str:
+    lines, first = text.splitlines(keepends=True), block.value[at].start_mark.line
+    return "".join(lines[:first] + lines[behind(lines, first, block.start_mark.column) :])
+
+
 def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
     """The file with one more server under `servers`, or under `mcpServers` where that names another file or is absent."""
     _, plain = current(path)

@@ -1,12 +1,13 @@
 """What needs a person beside questions: one entry per cause, each with what to do about it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from agent_gate.core.source_state import DefinitionChange, SourceState
+from agent_gate.peers.records import Peer
 from agent_gate.surfaces.admin.admin import Admin
 
 Need = dict[str, Any]
@@ -57,6 +58,8 @@ OTHER = "Its reason says what is wrong. It is tried again by itself."
 SIGN_IN = "Its calls are refused until somebody signs in."
 RELOAD = "Correct the line that is named. The configuration before it counts until then."
 CHANGED = "Compare the definitions, and accept the new one only if you meant it."
+HELD = "Agents still see what you accepted; their calls are checked against it, and run at the source as it is now."
+SERVED = "Agents see the new definition already. With `pin: hold` in its entry they see what you accepted."
 WARNING = "Nothing is broken. Correct the file when you have time."
 
 
@@ -90,9 +93,16 @@ def part(key: str) -> str:
     return quote(key, safe="")
 
 
-def fix_of(state: SourceState) -> str:
-    """What mends a source that is not well; empty for one that is, or that waits for a person to sign in."""
-    return cause(state.reason)[1] if state.status in ("failed", "degraded") else ""
+def mending(state: SourceState, secrets: Sequence[str]) -> dict[str, str]:
+    """The kind of a source's trouble and what mends it; both are empty for one that is well."""
+    kind, fix = cause(state.reason) if state.status in TROUBLED else ("", "")
+    if state.status == "needs_auth":
+        kind, fix = ("credential", replacing(secrets)) if secrets else ("sign_in", "")
+    return {"trouble": kind, "fix": fix}
+
+
+def replacing(secrets: Sequence[str]) -> str:
+    return f"Replace {' or '.join(secrets)}. It is tried again at once."
 
 
 def cause(reason: str) -> tuple[str, str]:
@@ -101,8 +111,8 @@ def cause(reason: str) -> tuple[str, str]:
     return (found.kind, found.fix) if found else ("source", OTHER)
 
 
-def needs(admin: Admin) -> Iterator[Need]:
-    """Everything that is not as it should be, worst first."""
+def needs(admin: Admin, kept: Collection[str]) -> Iterator[Need]:
+    """Everything that is not as it should be, worst first. `kept` are the names of the secrets that are set."""
     store, configuration = admin.record.store, admin.setup.configuration
     if store.fault:
         fix = "Free space or mend the disk; calls are let through again by themselves."
@@ -121,8 +131,11 @@ def needs(admin: Admin) -> Iterator[Need]:
     for channel, why in admin.setup.channel_faults().items():
         fix = f"Look at the entry of {channel} under channels, and whether its service can be reached."
         yield need(f"Questions do not get through to {channel}", why, "approvals", kind="channel", fix=fix)
-    yield from troubled(admin.sources.states(), keyed(admin))
+    troubles = list(troubled(admin.sources.states(), keyed(admin)))
+    yield from troubles
     yield from changed(admin.sources.changes())
+    yield from unset(admin.secrets.uses(), kept, troubles)
+    yield from ended(admin.peering.known(), admin.clock.now())
     for warning in admin.setup.warnings():
         yield need("The configuration has a warning", warning, "policy", kind="warning", fix=WARNING)
 
@@ -155,7 +168,7 @@ def secret_need(state: SourceState, secrets: Sequence[str]) -> Need:
         state.reason,
         f"sources/{part(state.key)}",
         kind="credential",
-        fix=f"Replace {' or '.join(secrets)} there. It is tried again at once.",
+        fix=replacing(secrets),
         since=state.broken_since or state.since or None,
         sources=[state.key],
     )
@@ -194,6 +207,37 @@ def source_need(status: str, group: Sequence[SourceState], secrets: Sequence[str
     )
 
 
+def unset(
+    uses: Mapping[str, Sequence[str]], kept: Collection[str], troubles: Sequence[Need] = ()
+) -> Iterator[Need]:
+    """The secrets that something refers to and nobody has set; where a trouble says so already, that is the entry."""
+    told = {key for one in troubles if one["kind"] == "credential" for key in one["sources"]}
+    for name, users in sorted(uses.items()):
+        if name not in kept and not told.issuperset(users):
+            yield need(
+                f"The secret {name} is not set",
+                f"Used by {', '.join(users)}.",
+                f"secrets/{part(name)}",
+                kind="secret",
+                fix="Set it under Secrets. Whoever uses it is connected anew.",
+                sources=users,
+            )
+
+
+def ended(peers: Iterable[Peer], now: float) -> Iterator[Need]:
+    """The paired machines that are turned away because their certificate is over."""
+    for peer in peers:
+        if peer.status == "active" and 0 < peer.not_after <= now:
+            yield need(
+                f"The certificate of {peer.name} has ended",
+                "It is turned away until it is paired again.",
+                f"peers/{part(peer.name)}",
+                kind="certificate",
+                fix="Pair it again, or revoke it under Peers.",
+                since=peer.not_after,
+            )
+
+
 def changed(changes: Iterable[DefinitionChange]) -> Iterator[Need]:
     """The changed definitions of a source are one entry: a person looks at them together."""
     by_source: dict[str, list[DefinitionChange]] = {}
@@ -206,8 +250,7 @@ def changed(changes: Iterable[DefinitionChange]) -> Iterator[Need]:
             if len(found) == 1
             else f"{len(found)} tools of {source} are not what you accepted"
         )
-        held = "What you accepted is served until you accept what it is now."
-        reason = held if all(one.held for one in found) else "The new definition is served already."
+        reason = HELD if all(one.held for one in found) else SERVED
         since = min(one.changed_at for one in found)
         yield need(
             problem,

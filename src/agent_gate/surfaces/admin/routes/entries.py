@@ -48,6 +48,11 @@ SHOWN = (
     "handler",
 )
 MOST_HELD = 20
+WAITS = "It decides what runs on the gateway's machine or what it tells others, so it waits for a yes there:"
+ELSEWHERE = (
+    "{file} is written by another program, in words of its own. Change the entry there; it is read again by itself. "
+    "To change it on this page, move it to mcpServers: in config.yaml."
+)
 
 
 class Editor(NamedTuple):
@@ -212,6 +217,7 @@ class EntryRoutes:
                         "off": is_off(entry),
                         "secrets": sorted(secrets_in(entry)),
                         "fixed": fixed,
+                        "says": ELSEWHERE.format(file=file.name) if fixed else "",
                     }
 
     def _masked(self, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,7 +256,12 @@ class EntryRoutes:
             raise InvalidArgs("The file is not what was shown. Look at the difference again")
         if risky and not self._is_trusted(ask, body.get("passphrase")):
             return json_response(
-                202, shown | {"held": self._hold(Held(kind, key, ask.person, path, read_text(path), edit))}
+                202,
+                shown
+                | {
+                    "held": self._hold(Held(kind, key, ask.person, path, read_text(path), edit)),
+                    "says": WAITS,
+                },
             )
         await self._admin.setup.write(path, edit, "Nothing was changed")
         log.info(

@@ -88,10 +88,11 @@ class Overview:
 
     async def _show_now(self, _ask: OperatorRequest) -> HttpAnswer:
         calls = self._admin.calls
+        kept = [one.name for one in await self._admin.secrets.custody.secrets.list_names()]
         now = {
             "running": [running(performance) for performance in calls.running()],
             "pending": len(calls.inbox.open()),
-            "needs": list(needs(self._admin)),
+            "needs": list(needs(self._admin, kept)),
         }
         return json_response(200, now)
 

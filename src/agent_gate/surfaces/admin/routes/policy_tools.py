@@ -1,15 +1,16 @@
-"""Work on the rules: try changed ones on the record, let the record suggest some, make one from a question."""
+"""Work on the rules: try changed ones on the record, let the record suggest some, make one from a question, remove one."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.audit import Filters, RecordPage, search
 from agent_gate.config.files.edit import Edit
-from agent_gate.config.files.yamledit import append_rule
+from agent_gate.config.files.yamledit import append_rule, drop_rule
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
 from agent_gate.net.http import HttpAnswer, json_response
@@ -23,6 +24,7 @@ log = logging.getLogger("agent_gate.admin")
 PAGE = 1000
 MOST_PAGES = 200
 WEEK = 7 * 86_400.0
+PLACE = re.compile(r"(.+):(\d+):(\d+)")
 ACTIONS, SCOPES = ("allow", "ask", "deny"), ("exact", "tool")
 
 
@@ -64,8 +66,9 @@ class PolicyTools:
                 "POST",
                 "/api/policy/rules",
                 self._make,
-                "Make a rule from a question or a suggestion: the difference first, then with `apply` and its digest the change",
+                "Make a rule from a question or a suggestion, or remove one by where it stands: the difference first, then with `apply` and its digest the change",
                 body={
+                    "remove": TEXT,
                     "approval": TEXT,
                     "rule": {"type": "object"},
                     "action": {"enum": list(ACTIONS)},
@@ -123,25 +126,40 @@ class PolicyTools:
         )
 
     async def _make(self, ask: OperatorRequest) -> HttpAnswer:
-        body = ask.body()
+        body, path = ask.body(), self._path()
+        said: dict[str, Json]
+        if "remove" in body:
+            where = str(body["remove"])
+            said, edit = {"removed": where}, self._edit(path, lambda: self._drop(path, where))
+        else:
+            rule = await self._rule(body)
+            said, edit = {"rule": rule}, self._edit(path, lambda: append_rule(path, rule))
+        if body.get("apply"):
+            self._check(ask, body, edit)
+            await self._admin.setup.write(path, edit, "The rules are as they were")
+            log.info("The rules were changed", extra={"person": ask.person, "approval": body.get("approval")})
+        shown = {"file": str(path), **said, "diff": edit.diff, "digest": digest(edit)}
+        return json_response(200, shown | {"applied": bool(body.get("apply"))})
+
+    async def _rule(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The rule that a suggestion says, or that answers a question."""
         action, scope = body.get("action", "allow"), body.get("scope", "exact")
         if action not in ACTIONS or scope not in SCOPES:
             raise InvalidArgs("action is allow, ask or deny; scope is exact or tool")
         given = body.get("rule")
         if isinstance(given, dict):
-            rule, origin = {key: value for key, value in given.items() if value is not None}, "suggestion"
-        else:
-            approval = await self._admin.calls.inbox.find(str(body.get("approval", "")))
-            tool = self._admin.shelf.catalog.find(approval.tool_id)
-            rule, origin = rule_from(approval, tool, action, scope), approval.id
-        path = self._path()
-        edit = self._edit(path, rule)
-        if body.get("apply"):
-            self._check(ask, body, edit)
-            await self._admin.setup.write(path, edit, "The rule was not added")
-            log.info("A rule was made from a question", extra={"person": ask.person, "approval": origin})
-        shown = {"file": str(path), "rule": rule, "diff": edit.diff, "digest": digest(edit)}
-        return json_response(200, shown | {"applied": bool(body.get("apply"))})
+            return {key: value for key, value in given.items() if value is not None}
+        approval = await self._admin.calls.inbox.find(str(body.get("approval", "")))
+        tool = self._admin.shelf.catalog.find(approval.tool_id)
+        return rule_from(approval, tool, action, scope)
+
+    def _drop(self, path: Path, where: str) -> Edit:
+        """Without the rule in force that stands there; in a file that changed since, another may stand on its line."""
+        found = PLACE.fullmatch(where)
+        known = any(rule.where == where for rule in self._admin.setup.policy().rules)
+        if found is None or not known or not str(path).endswith(found[1]):
+            raise InvalidArgs(f"No rule of {path} stands at {where[:200]}. Look at the rules again")
+        return drop_rule(path, int(found[2]), int(found[3]))
 
     def _path(self) -> Path:
         path = self._admin.setup.configuration.permissions()
@@ -151,10 +169,10 @@ class PolicyTools:
             )
         return path
 
-    def _edit(self, path: Path, rule: Mapping[str, Json]) -> Edit:
-        """The file with the rule in it, which must still be a file of rules."""
+    def _edit(self, path: Path, make: Callable[[], Edit]) -> Edit:
+        """The changed file, which must still be a file of rules."""
         try:
-            edit = append_rule(path, rule)
+            edit = make()
             policy_of(self._admin.setup.configuration.parse_permissions(edit.text, str(path)))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None

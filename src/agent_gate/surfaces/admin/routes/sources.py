@@ -7,7 +7,7 @@ import msgspec
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.needs import fix_of
+from agent_gate.surfaces.admin.needs import HELD, SERVED, keyed, mending
 from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
 
 
@@ -50,9 +50,9 @@ class SourceRoutes:
         ]
 
     async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(
-            200, [asdict(state) | {"fix": fix_of(state)} for state in self._sources.states()]
-        )
+        secrets = keyed(self._admin)
+        found = [asdict(one) | mending(one, secrets.get(one.key, ())) for one in self._sources.states()]
+        return json_response(200, found)
 
     async def _show_failures(self, ask: OperatorRequest) -> HttpAnswer:
         """Whose calls failed in the last hour and of which tools; how many failed in each of the last 24 hours."""
@@ -80,7 +80,9 @@ class SourceRoutes:
         return json_response(200, {"disconnected": ask.values["key"]})
 
     async def _list_changes(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, [asdict(change) for change in self._sources.changes()])
+        """Each with what it means for the calls of agents."""
+        said = {True: HELD, False: SERVED}
+        return json_response(200, [asdict(one) | {"says": said[one.held]} for one in self._sources.changes()])
 
     async def _accept(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
