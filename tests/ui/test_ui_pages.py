@@ -134,6 +134,13 @@ def test_health_looks_back_over_the_range_that_is_chosen_and_keeps_it_in_the_add
         page.reload()
 
 
+def test_a_peer_whose_certificate_has_no_end_is_not_shown_as_one_whose_has_ended(tab, fixtures):
+    fixtures.state = "some"
+    tab.page.goto(f"{fixtures.url}/#/peers")
+    tab.page.wait_for_selector("main .row >> text=peer-2")
+    assert tab.page.locator("main >> text=certificate has ended").count() == 0
+
+
 def test_two_calls_are_compared_side_by_side(tab, fixtures):
     fixtures.state = "some"
     page = tab.page

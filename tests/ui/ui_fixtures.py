@@ -273,7 +273,7 @@ def peer(number):
         "fingerprint": "sha256:" + "ab" * 32,
         "certificate": "sha256:" + "cd" * 32,
         "serial": "1f",
-        "not_after": NOW + 86_400,
+        "not_after": NOW + 86_400 if number % 2 else None,
         "paired_at": NOW,
         "last_seen": NOW if number % 2 else None,
         "revoked_at": None if number % 3 else NOW,

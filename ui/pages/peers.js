@@ -9,7 +9,7 @@ import { Collection } from "../parts/collection.js";
 import { sure } from "../parts/dialog.js";
 import { word } from "../words.js";
 
-const standing = (peer) => (peer.status === "active" && peer.not_after <= now() ? "expired" : peer.status);
+const standing = ({ status, not_after: end }) => (status === "active" && end && end <= now() ? "expired" : status);
 const stateOf = word({ active: ["paired", "good"], expired: ["certificate has ended", "fail"], revoked: ["revoked", ""] });
 const PLACES = ["expired", "active", "revoked"];
 const ROLES = { tool_host: "tool host", cli_admin: "operator" };
@@ -28,7 +28,7 @@ const facts = (peer) =>
 		peer.publishes.length ? field("publishes", peer.publishes.join(", ")) : null,
 		field("paired", moment(peer.paired_at)),
 		field("last seen", peer.last_seen ? since(peer.last_seen) : "not yet"),
-		peer.not_after ? field("certificate ends", moment(peer.not_after)) : null,
+		peer.not_after && field("certificate ends", moment(peer.not_after)),
 		peer.revoked_at && field("revoked", `${moment(peer.revoked_at)}: ${peer.reason}`),
 		peer.role === "tool_host" && field("what it says of its tools", peer.trusted ? "is believed" : "is only a claim"),
 		field("key", h("code", peer.fingerprint)),
