@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +17,15 @@ from agent_gate.cli.operator import AdminClient
 
 TOKEN = "token-of-the-first-agent-in-tests"
 OTHER_TOKEN = "token-of-the-other-agent-in-tests"
+
+
+class ApiServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client may hang up; anything else is a fault of the test."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Api:
@@ -61,8 +71,7 @@ class Api:
             def log_message(self, *args):
                 pass
 
-        self.server = ThreadingHTTPServer((host, 0), Handler)
-        self.server.daemon_threads = True
+        self.server = ApiServer((host, 0), Handler)
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
         self.url = f"http://{host}:{self.server.server_port}"
