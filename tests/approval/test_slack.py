@@ -176,7 +176,7 @@ def test_without_an_address_for_other_devices_a_message_says_what_to_set(start, 
     _, said = check(gate.folder / "config.yaml", None)
     assert [text for text in said if "pressed in p to /slack/p" in text and "admin.public_url" in text]
     assert [text for text in said if "sends no links" in text and "admin.public_url" in text]
-    assert "channels: n sends no links" in gate.stderr
+    assert "channels[0]: n sends no links" in gate.stderr
     made = gate.admin.request("POST", "/api/logins", {})
     assert "admin.public_url" in made["advice"]
 
