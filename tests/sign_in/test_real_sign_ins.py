@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from playwright.sync_api import sync_playwright
 from tests.conformance.node_packages import CACHE, installed, node, suite
@@ -80,10 +81,18 @@ def started(command, folder):
     try:
         yield process
     finally:
+        end_below(process)
         process.kill()
         process.wait(10)
         process.stdin.close()
         process.stdout.close()
+
+
+def end_below(process):
+    """A terminal's program outlives its terminal."""
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            child.kill()
 
 
 def read_until(process, pattern):
