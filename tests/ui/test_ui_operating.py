@@ -1,4 +1,5 @@
 import hashlib
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -328,6 +329,8 @@ def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, ho
     page.click("button:has-text('Try on recorded calls')")
     page.wait_for_selector("tr:has-text('light_get(hall)') >> text=denied")
     page.fill("[aria-label=Tool]", "light_set")
+    page.press("[aria-label=Tool]", "Tab")
+    expect(page.locator("[aria-label='Arguments as JSON']")).to_have_value(re.compile("room"))
     page.fill("[aria-label='Arguments as JSON']", '{"room": "hall"}')
     page.click("button:has-text('Explain')")
     page.wait_for_selector("text=a person is asked")
