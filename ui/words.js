@@ -29,7 +29,7 @@ const RULES = { allow: ["allow", "good"], ask: ["ask", "wait"], deny: ["deny", "
 const EFFECTS = { ...RULES, allow: ["allowed", "good"], ask: ["a person is asked", "wait"], deny: ["denied", "fail"], depends: ["depends on the arguments", ""] };
 const RISKS = {
 	destructive: ["destructive", "It may destroy something"],
-	outward: ["reaches outside", "It reaches beyond its source, such as sending mail"],
+	outward: ["reaches outside", "It reaches beyond its source"],
 	first: ["first time", "This agent was never let do this before"],
 	unusual: ["unusual arguments", "This agent never called it with such arguments"],
 };

@@ -19,7 +19,7 @@ const TABS = [["inbox", "Inbox"], ["history", "History"], ["grants", "Grants"]];
 const NOTHING = {
 	inbox: ["No question waits for you", "When an agent wants something that needs a person, it appears here at once."],
 	history: ["No question was asked yet", "Questions and their answers stay here."],
-	grants: ["Nothing is remembered", "Answers given for longer than once are listed here, and can be taken back."],
+	grants: ["Nothing is remembered", "Answers given for longer than once, to be taken back."],
 };
 
 const answerable = (item) => mayOf(item, "approve") || mayOf(item, "deny");

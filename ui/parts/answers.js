@@ -58,7 +58,7 @@ export function answers(approval, answer, wait, makeRule) {
 	];
 	const more =
 		approves && lasting.length
-			? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))), h("p.meaning", "What is remembered can be taken back under ", h("a", { href: "#/approvals?tab=grants" }, "Grants"), "."))
+			? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))), h("p.meaning", "Take back answers under ", h("a", { href: "#/approvals?tab=grants" }, "Grants"), ", rules under ", h("a", { href: "#/policy" }, "Policy"), "."))
 			: null;
 	const bar = h(
 		"div.answers",
