@@ -718,7 +718,7 @@ def test_a_start_that_fails_lets_the_calls_it_took_up_end(tmp_path, files, api):
         threading.Thread(target=lambda: reached.wait(10) and release.set()).start()
         with pytest.raises(
             AssertionError,
-            match=f"cannot listen on 127.0.0.1:{port}: Address already in use; stop what uses it, or choose another port: `port` in the configuration",
+            match=f"cannot listen on 127.0.0.1:{port}: Address already in use; stop what uses it, or choose another port: `admin.port` in the configuration, or --admin-port",
         ):
             refused.start()
     left = (tmp_path / "data" / "admin.sock").exists()

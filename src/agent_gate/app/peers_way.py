@@ -102,7 +102,9 @@ class PeersWay:
             return
         self._shown = passport.fingerprint
         shown = passport.listening(strangers=False)
-        await self._server.start(self._place.host, self._place.port, ssl=shown)
+        await self._server.start(
+            self._place.host, self._place.port, ssl=shown, chosen_by="`peers.port` in the configuration"
+        )
         self._listens = True
         self._peering.take_listener(self)
         self._listeners.announce_peers(self.address)

@@ -25,6 +25,7 @@ from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError
 from agent_gate.net.server import cannot_listen
 from agent_gate.sources.mcp.process.lender import Lender
+from agent_gate.surfaces.listeners import PUBLIC_PORT
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 SHORTEST, LONGEST = 0.2, 5.0
@@ -74,7 +75,7 @@ def hold_port(host: str, port: int, life: ExitStack) -> int:
     try:
         held.bind((host, port))
     except OSError as error:
-        raise cannot_listen(host, port, error) from error
+        raise cannot_listen(host, port, error, PUBLIC_PORT) from error
     return int(held.getsockname()[1])
 
 

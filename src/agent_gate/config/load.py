@@ -17,7 +17,7 @@ from agent_gate.config.decode import (
     existing,
 )
 from agent_gate.config.files.dotenv import environment
-from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, join
+from agent_gate.config.files.nodes import Mark, Node, empty, fail, join, named
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.kinds import SourceEntry, sections
@@ -172,7 +172,7 @@ def read_agents(root: Node, limits: RateLimitSettings, reading: Reading) -> dict
     single = root.get("agent")
     if single is not None:
         found["default"] = read_agent(single, "default", "agent", limits, reading)
-    for name, node in entries(several, "agents").items():
+    for name, node in named(several, "agents").items():
         if name in found:
             fail(several.key_mark(name), f"agents.{name}", 'is also given as "agent"')
         found[name] = read_agent(node, name, join("agents", name), limits, reading)

@@ -69,10 +69,17 @@ class Server:
         self._unix: Path | None = None
 
     async def start(
-        self, host: str, port: int, *, shared: bool = False, ssl: SSLContext | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        shared: bool = False,
+        ssl: SSLContext | None = None,
+        chosen_by: str = "",
     ) -> None:
         """Listen on `host:port`; port 0 takes any free one, told by `port` afterwards. A `shared` port is one that
-        other processes of this user may listen on too; `ssl` is a context that could only be made now."""
+        other processes of this user may listen on too; `ssl` is a context that could only be made now; `chosen_by`
+        tells a person where to choose another port."""
         if ssl is not None:
             self.ssl, self.secure = ssl, True
         self._begin()
@@ -88,7 +95,7 @@ class Server:
                 reuse_port=shared or None,
             )
         except OSError as error:
-            raise cannot_listen(host, port, error) from error
+            raise cannot_listen(host, port, error, chosen_by) from error
         bound = self._listener.sockets[0].getsockname()
         self.address, self.port = bound[0], bound[1]
         self._sweep()
@@ -199,9 +206,9 @@ class Server:
             self._sweeper.cancel()
 
 
-def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
+def cannot_listen(host: str, port: int, error: OSError, chosen_by: str) -> ConfigError:
     why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-    cure = "stop what uses it, or choose another port: `port` in the configuration, or --port"
+    cure = "stop what uses it, or choose another port" + (f": {chosen_by}" if chosen_by else "")
     return ConfigError(f"cannot listen on {host}:{port}: {why}; {cure}")
 
 

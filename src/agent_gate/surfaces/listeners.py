@@ -30,6 +30,8 @@ from agent_gate.surfaces.requestlog import logged
 log = logging.getLogger("agent_gate.app")
 CALLBACK, CLIENT_DOCUMENT = "/auth/callback", "/auth/client.json"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+PUBLIC_PORT = "`gateway.port` in the configuration, or --port"
+PAGE_PORT = "`admin.port` in the configuration, or --admin-port"
 
 
 def opened_at(host: str, port: int, *, secure: bool) -> str:
@@ -77,7 +79,7 @@ class Listeners:
         self.page = Server(apart(page), guard=nobody, ssl=secure)
         self.socket = Server(socket, upgrade=socket_upgrade)
         gateway = settings.gateway
-        await self.public.start(gateway.host, gateway.port, shared=gateway.reuse_port)
+        await self.public.start(gateway.host, gateway.port, shared=gateway.reuse_port, chosen_by=PUBLIC_PORT)
         self._up.append(self.public)
         self.public.guard = self._public_guard(settings, certificate)
         await self.socket.start_unix(admin.socket)
@@ -87,7 +89,7 @@ class Listeners:
 
     async def _start_page(self, admin: AdminSettings) -> None:
         try:
-            await self.page.start(admin.host, admin.port)
+            await self.page.start(admin.host, admin.port, chosen_by=PAGE_PORT)
         except ConfigError as error:
             if admin.port != AdminSettings().port:
                 raise

@@ -90,6 +90,16 @@ def entries(node: Node, path: str) -> dict[str, Node]:
     return node.value
 
 
+def named(node: Node, path: str) -> dict[str, Node]:
+    """The entries of a mapping by names, each of which says something."""
+    found = entries(node, path)
+    for name, item in found.items():
+        if item.value is None:
+            said = "has nothing below it; what belongs to it is indented further than its name"
+            fail(node.key_mark(name), join(path, name), said)
+    return found
+
+
 def items(node: Node, path: str) -> list[Node]:
     """The items of a list; nothing at all counts as an empty one."""
     if node.value is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_gate.config.decode import SECRET_NAME, Reading, convert, decode, relative_to, require_address
 from agent_gate.config.doubts import warn_of_loaded_code, warn_of_plain_http
-from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, join, named
 from agent_gate.config.files.variables import is_off
 from agent_gate.config.servers.fetched import moving
 from agent_gate.config.servers.settings import ServerAuth, ServerSettings, Transport
@@ -46,7 +46,7 @@ def read_servers(
 ) -> dict[str, ServerSettings]:
     """Every server of a mapping. `lenient` only warns of unknown keys, for files that clients own."""
     found: dict[str, ServerSettings] = {}
-    for key, item in entries(node, path).items():
+    for key, item in named(node, path).items():
         where = join(path, key)
         server = read_server(item, key, node.key_mark(key), where, reading, lenient=lenient)
         check_package(server, item, where, reading, strict=strict_supply_chain)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_gate.config.decode import Reading, decode, existing
 from agent_gate.config.doubts import warn_of_plain_http
-from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.files.nodes import Mark, Node, fail, join, named
 from agent_gate.config.services.requests import (
     CREDENTIAL,
     check_base,
@@ -28,7 +28,7 @@ from agent_gate.net.tls.trust import client_context
 def read_services(node: Node, reading: Reading) -> dict[str, ServiceConfig]:
     found = {
         name: read_service(item, name, node.key_mark(name), reading)
-        for name, item in entries(node, "services").items()
+        for name, item in named(node, "services").items()
     }
     refuse_duplicates(found)
     return found
