@@ -1,6 +1,7 @@
 """A server behind a sign-in, through the whole gateway: link, consent, tools, refresh, end; and nothing left behind."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -212,6 +213,17 @@ def test_r15_a_kill_between_the_servers_new_tokens_and_their_commit_asks_once_an
             assert "The sign-in of notes has ended" in question["sentence"]
             authority.has_served("/token", asked + 1)
         assert traces(tmp_path, *server.tokens) == []
+
+
+def test_the_advice_in_the_log_of_a_terminal_can_be_typed_as_it_stands(tmp_path, server):
+    written = files(server.url)
+    written["config.yaml"] += "\nlog: {format: text}\n"
+    with running(tmp_path, written, "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        said = re.search(r"`agent-gate (auth start notes [^`]+)`", gateway.stderr)
+        assert said is not None
+        begun = nursery.run([COMMAND, *said[1].split()], cwd=tmp_path, capture_output=True, text=True)
+        assert "Open this link and sign in" in begun.stdout
 
 
 def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_path, authority, server):

@@ -3,8 +3,6 @@
 import http.client
 import json
 import os
-import re
-import shlex
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +14,7 @@ from urllib.parse import quote
 
 import click
 
+from agent_gate.cli.advice import complete
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
@@ -29,30 +28,6 @@ JSON_HELP = "Print JSON."
 REMOTE_HELP = "The folder of a CLI that was paired with a gateway elsewhere, to ask that one over mTLS."
 REMOTE = "agent_gate.remote"
 TYPED = "agent_gate.typed"
-ADVISED = re.compile(r"`agent-gate ([a-z]+)([^`]*)`")
-ASKING = frozenset(
-    [
-        "agents",
-        "approvals",
-        "audit",
-        "auth",
-        "doctor",
-        "entries",
-        "events",
-        "explain",
-        "grants",
-        "login",
-        "operators",
-        "peers",
-        "policy",
-        "secrets",
-        "sources",
-        "status",
-        "tokens",
-        "vault",
-    ]
-)
-"""Commands that take the options which name a gateway."""
 ELSEWHERE = ", or say where it runs with --config FILE or --admin-socket PATH"
 
 
@@ -97,14 +72,8 @@ def typed_options() -> Sequence[str]:
 
 
 def reaching(text: str) -> str:
-    """A text whose advised commands name the gateway as this one did, so that they can be typed as they stand."""
-    named = typed_options()
-
-    def complete(found: re.Match[str]) -> str:
-        fits = found[1] in ASKING or (found[1] in ("serve", "check") and "--config" in named)
-        return f"`agent-gate {found[1]}{found[2]} {shlex.join(named)}`" if fits else found[0]
-
-    return ADVISED.sub(complete, text) if named else text
+    """A text whose advised commands name the gateway as this one did."""
+    return complete(text, typed_options())
 
 
 class AdminClient:

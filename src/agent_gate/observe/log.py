@@ -5,11 +5,13 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from agent_gate.observe.lines import lines
 from agent_gate.observe.redact import Redactor
 
+Advise = Callable[[str], str]
 REQUESTS = "agent_gate.requests"
 """The logger of requests, and of calls that went well; silent unless somebody wants to hear of each."""
 logging.getLogger(REQUESTS).setLevel(logging.WARNING)
@@ -33,9 +35,11 @@ def painted(line: str, level: str) -> str:
 class Formatter(logging.Formatter):
     """Turns a record and its `extra` fields into one line; control characters cannot forge another."""
 
-    def __init__(self, redactor: Redactor, *, as_json: bool, coloured: bool = False) -> None:
+    def __init__(
+        self, redactor: Redactor, *, as_json: bool, coloured: bool = False, advise: Advise = str
+    ) -> None:
         super().__init__()
-        self.redactor = redactor
+        self.redactor, self.advise = redactor, advise
         self.as_json, self.coloured = as_json, coloured
 
     def format(self, record: logging.LogRecord) -> str:
@@ -52,7 +56,7 @@ class Formatter(logging.Formatter):
         }
         if self.as_json:
             return self.redactor.text(json.dumps(event, ensure_ascii=False, default=str))
-        text = harmless(self.redactor.text(self._plain(event)))
+        text = harmless(self.redactor.text(self.advise(self._plain(event))))
         return painted(text, str(event["level"])) if self.coloured else text
 
     def _plain(self, event: dict[str, object]) -> str:
@@ -73,17 +77,18 @@ def configure(
     stream: TextIO | None = None,
     *,
     requests: bool = False,
+    advise: Advise = str,
 ) -> None:
     """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout.
 
     `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise. With `requests`, each request is
-    a line too.
+    a line too. `advise` makes commands that a person reads in a line such that they can be typed.
     """
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
     as_json = form == "json" or (form == "auto" and not out.isatty())
     coloured = out.isatty() and "NO_COLOR" not in os.environ
-    handler.setFormatter(Formatter(redactor, as_json=as_json, coloured=coloured))
+    handler.setFormatter(Formatter(redactor, as_json=as_json, coloured=coloured, advise=advise))
     root = logging.getLogger("agent_gate")
     root.handlers[:] = [handler, lines]
     root.setLevel(level.upper() if level.upper() in logging.getLevelNamesMapping() else "INFO")

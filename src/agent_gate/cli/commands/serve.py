@@ -19,6 +19,7 @@ import uvloop
 
 from agent_gate.access.hiding import hide_from_others
 from agent_gate.app import Gateway
+from agent_gate.cli.advice import complete
 from agent_gate.cli.output import say
 from agent_gate.cli.qrcode import code_for_a_phone
 from agent_gate.cli.workers import end_with_parent, serve_workers
@@ -205,12 +206,14 @@ async def run(
 
 
 def begin_logs(gateway: Gateway, log_format: str | None) -> None:
-    logs = gateway.settings.log
+    logs, config = gateway.settings.log, gateway.configuration.options.config
+    named = ("--config", str(config)) if config is not None else ()
     configure(
         os.environ.get("LOG_LEVEL", logs.level),
         gateway.redactor,
         log_format or logs.format,
         requests=logs.requests or os.environ.get("LOG_REQUESTS") == "1",
+        advise=lambda text: complete(text, named),
     )
 
 
