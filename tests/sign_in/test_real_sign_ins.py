@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,7 +14,7 @@ import psutil
 import pytest
 from playwright.sync_api import sync_playwright
 from tests.conformance.node_packages import CACHE, installed, node, suite
-from tests.processes import free_port
+from tests.processes import eventually, free_port
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, say_yes, sign_in
 from tests.ui import chromium
 
@@ -86,6 +87,11 @@ def started(command, folder):
         process.wait(10)
         process.stdin.close()
         process.stdout.close()
+
+
+def is_open(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def end_below(process):
@@ -186,6 +192,7 @@ def test_the_official_suite_for_authorization_servers_is_green(gate, tmp_path):
         sent = browser.press_continue(browser.get(address))
         say_yes(gate, browser.get(sent.location).number)
         back = follow(browser, sent.location).location
+        eventually(lambda: is_open(port), "the suite's listener, whose address it says before it listens")
         with urllib.request.urlopen(back, timeout=20) as reply:
             reply.read()
         said = process.stdout.read()
