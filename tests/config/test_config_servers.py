@@ -221,12 +221,54 @@ def test_a_wrong_server_is_refused(refused, server, message):
         ("uvx", '["--with", "other", "pkg==1.2"]', "other"),
         ("uvx", '["--with", "other==2", "pkg==1.2"]', None),
         ("uv", '["run", "--with", "pkg", "server.py"]', "pkg"),
-        ("deno", '["run", "-A", "npm:pkg"]', "pkg"),
+        ("deno", '["run", "-A", "npm:pkg"]', "npm:pkg"),
         ("deno", '["run", "-A", "npm:@scope/pkg@1.2.3"]', None),
         ("uvx", '["pkg==1.2"]', None),
         ("uvx", '["--from", "pkg@1.2", "bin"]', None),
         ("npx", '["./local.js"]', None),
         ("python3", '["-m", "x"]', None),
+        ("go", '["run", "example.org/x@latest"]', "example.org/x@latest"),
+        ("go", '["run", "-tags", "a", "-race", "example.org/x@v1"]', "example.org/x@v1"),
+        ("go", '["run", "example.org/x@v1.2.3", "user@host"]', None),
+        ("go", '["run", "example.org/x@v0.0.0-20240102030405-0123456789ab"]', None),
+        ("go", '["run", "./cmd/server", "user@host"]', None),
+        ("nix", '["run", "nixpkgs#x"]', "nixpkgs#x"),
+        ("nix", '["--extra-experimental-features", "nix-command flakes", "run", "github:o/r"]', "github:o/r"),
+        ("nix", '["run", "--option", "sandbox", "false", "github:o/r/main"]', "github:o/r/main"),
+        ("nix", f'["run", "github:o/r/{"0a" * 20}#x", "--", "nixpkgs#y"]', None),
+        ("nix", f'["run", "git+https://example.org/r?rev={"0a" * 20}"]', None),
+        ("nix", '["run", ".#server"]', None),
+        ("nix", f'["shell", "nixpkgs/{"0a" * 20}#x", "nixpkgs#y", "-c", "z"]', "nixpkgs#y"),
+        ("nix", f'["shell", "nixpkgs/{"0a" * 20}#x", "-c", "z"]', None),
+        ("deno", '["run", "-A", "https://example.org/server.ts"]', "https://example.org/server.ts"),
+        ("deno", '["run", "https://example.org/server@1.2.3/main.ts"]', None),
+        ("deno", '["run", "-c", "deno.json", "jsr:@scope/pkg@1"]', "jsr:@scope/pkg@1"),
+        ("deno", '["run", "-A", "npm:pkg@1.2.3/bin", "https://example.org/mcp"]', None),
+        ("deno", '["run", "server.ts", "https://example.org/mcp"]', None),
+        ("deno", '["x", "pkg"]', "pkg"),
+        ("dnx", '["Pkg", "--yes"]', "Pkg"),
+        ("dnx", '["Pkg@1.2.3", "--yes"]', None),
+        ("pipx", '["run", "--spec", "pkg", "bin"]', "pkg"),
+        ("pipx", '["run", "pkg==1.2"]', None),
+        ("pnpm", '["--silent", "dlx", "pkg"]', "pkg"),
+        ("yarn", '["dlx", "-p", "pkg@1.2.3", "-p", "other", "bin"]', "other"),
+        ("npx", '["-y", "pkg@1.2.3", "-p", "80"]', None),
+        ("npx", '["--registry", "https://example.org", "pkg@1.2.3"]', None),
+        ("npx", f'["-y", "github:o/r#{"0a" * 20}"]', None),
+        ("npx", '["-y", "github:o/r"]', "github:o/r"),
+        ("uvx", '["--python", "3.12", "pkg==1.2"]', None),
+        ("uvx", '["-p", "3.12", "pkg"]', "pkg"),
+        ("uvx", '["--from", "git+https://example.org/r", "bin"]', "git+https://example.org/r"),
+        ("uvx", f'["--from", "git+https://example.org/r@{"0a" * 20}", "bin"]', None),
+        ("sudo", '["-u", "bob", "npx", "-y", "pkg"]', "pkg"),
+        ("timeout", '["30", "npx", "-y", "pkg"]', "pkg"),
+        ("op", '["run", "--", "npx", "-y", "pkg"]', "pkg"),
+        ("bash", '["-c", "npx -y pkg@1.2.3"]', None),
+        ("bash", '["-c", "nix run nixpkgs#x"]', "nixpkgs#x"),
+        ("sh", '["-c", "pip install -q pkg==1.2 other && python3 -m pkg"]', "other"),
+        ("sh", '["-c", "pip install -r requirements.txt; npm install && node server.js"]', None),
+        ("sh", '["-c", "cargo binstall -y pkg && pkg"]', "pkg"),
+        ("sh", '["-c", "cargo binstall -y pkg@1.2.3 && pkg"]', None),
     ],
 )
 def test_a_package_without_a_version_is_a_warning_or_by_wish_an_error(
@@ -395,6 +437,11 @@ def test_a_time_that_was_meant_in_milliseconds_is_a_warning(load_text):
 def test_a_file_without_servers_is_refused(write):
     with pytest.raises(ConfigError, match="none of mcpServers, mcp_servers, servers, context_servers, mcp "):
         client_file(write("x.json", "{}"))
+
+
+def test_a_package_of_python_is_advised_as_every_option_takes_it(load_text):
+    [warning] = load_text('servers: {s: {command: uvx, args: [--with, other, "pkg==1.2"]}}').warnings
+    assert "write PACKAGE==VERSION" in warning
 
 
 def test_the_configuration_may_name_a_client_file(load_text, folder):
