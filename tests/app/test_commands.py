@@ -40,9 +40,15 @@ policy_tests:
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory):
+def api():
+    with Api() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory, api):
     folder = tmp_path_factory.mktemp("commands")
-    with Api() as api, in_front_of(api, folder, CONFIG, TOOLS, PERMISSIONS) as started:
+    with in_front_of(api, folder, CONFIG, TOOLS, PERMISSIONS) as started:
         yield started
 
 
@@ -91,6 +97,14 @@ def test_a_question_is_seen_judged_approved_and_found_again(gateway):
     assert "write(thing)" in agent_gate(gateway, "grants")
     [grant] = json.loads(agent_gate(gateway, "grants", "list", "--json"))
     assert "Revoked" in agent_gate(gateway, "grants", "revoke", grant["id"][-8:])
+
+
+def test_an_approval_ends_as_its_call_did(gateway, api, monkeypatch):
+    monkeypatch.setitem(api.replies, "*", (500, {}, b'{"message": "it is broken"}'))
+    gateway.call("write", {"what": "broken"}, wait=0)
+    [listed] = json.loads(agent_gate(gateway, "approvals", "list", "--json"))
+    said = agent_gate(gateway, "approvals", "approve", listed["id"][-8:], code=5)
+    assert "approved: write(broken). It failed: " in said
 
 
 def test_nothing_open_and_an_unknown_id_are_said_plainly(gateway):

@@ -12,7 +12,7 @@ from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, c
 from agent_gate.cli.output import paint, print_json, say, span, table
 from agent_gate.cli.suggest import complete_approval
 from agent_gate.cli.watching import NUMBER_PROMPT, QuestionDesk
-from agent_gate.errors import InvalidArgs
+from agent_gate.errors import InvalidArgs, by_code
 
 LIFETIMES = ("once", "session", "hour", "always")
 
@@ -79,7 +79,7 @@ def wants_number(client: AdminClient, chosen: str) -> bool:
 
 
 def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[str, Any]) -> None:
-    """Send one answer; the passphrase is asked for on the terminal where the gateway wants one."""
+    """Send one answer, and end as its call did where it failed; a passphrase is asked for where the gateway wants one."""
     client: AdminClient = ctx.obj["client"]
     chosen = choose_question(client, approval_id, last, body["verdict"])
     if chosen is None:
@@ -92,6 +92,8 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
     resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
     became = f". {visible(resolved['became']['text'])}" if body["verdict"] == "approve" else ""
     tell(ctx, resolved, f"{resolved['state']}: {visible(resolved['signature'])}{became}")
+    if failed := by_code().get(resolved["became"].get("code")):
+        sys.exit(failed.exit)
 
 
 @click.group(cls=OperatorGroup, invoke_without_command=True)
@@ -167,7 +169,11 @@ def approve_command(
     number: str,
     **terms: Any,
 ) -> None:
-    """Let a call run."""
+    """Let a call run.
+
+    Where the call ends within two seconds, this ends with its exit code: 0 it ran, 5 the tool failed, 9 the outcome is
+    unknown. While it waits or is under way, 0 says that your answer is recorded.
+    """
     narrowed = {
         name: list(value) if name == "namespaces" else value for name, value in terms.items() if value
     }

@@ -214,7 +214,9 @@ def decision(d: Decision) -> dict[str, Any]:
 
 def became(answered: Approval, outcome: Outcome | None) -> dict[str, str]:
     """What became of the call of an answered question, for the person who answered it."""
+    ended = outcome.error if outcome is not None and outcome.state.final else None
     return {
         "state": str(outcome.state if outcome is not None else answered.state),
         "text": fate(answered, outcome),
+        **({"code": ended.code} if ended is not None else {}),
     }
