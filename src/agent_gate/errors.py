@@ -168,11 +168,13 @@ class Internal(GatewayError):
 class ConfigError(GatewayError):
     """A configuration file is wrong. `where` is `file:line:column`, as far as it is known.
 
-    `files` are those that were read or looked for until then; the mistake may be mended in any of them.
+    `files` are those that were read or looked for until then; the mistake may be mended in any of them. `also` are the
+    other faults that were found with it.
     """
 
     code, exit = "CONFIG_INVALID", 8
     files: tuple[Path, ...] = ()
+    also: "tuple[ConfigError, ...]" = ()
 
     def __init__(self, message: str, *, where: str | None = None) -> None:
         super().__init__(f"{where}: {message}" if where else message)

@@ -8,20 +8,20 @@ from agent_gate.approval.channels.kind import ChannelSettings, PersonKey
 from agent_gate.approval.channels.registry import CHANNELS
 from agent_gate.config.decode import Reading, convert, decode
 from agent_gate.config.doubts import is_loopback, warn_of_plain_http
-from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join, read_each
 from agent_gate.config.settings import Person, Settings
 from agent_gate.config.shape import ADDRESS, shape
 from agent_gate.core.ids import fold_namespace
 
 
 def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
-    found = [read_channel(node, path, reading) for path, node in written_channels(root).items()]
-    names = [channel.name for channel in found]
+    found = read_each(written_channels(root).items(), lambda path, node: read_channel(node, path, reading))
+    names = [channel.name for channel in found.values()]
     for name in names:
         if names.count(name) > 1:
             mark = (root.get("channels") or root).mark
             fail(mark, "channels", f'two channels are called "{name}"; give them names')
-    return tuple(found)
+    return tuple(found.values())
 
 
 def written_channels(root: Node) -> dict[str, Node]:
@@ -64,10 +64,10 @@ def warn_of_open_secrets(
 
 def read_people(root: Node, reading: Reading) -> dict[str, Person]:
     found = root.get("people")
-    return {
-        name: read_person(node, name, join("people", name), reading)
-        for name, node in (entries(found, "people").items() if found else ())
-    }
+    return read_each(
+        entries(found, "people").items() if found else (),
+        lambda name, node: read_person(node, name, join("people", name), reading),
+    )
 
 
 def person_keys() -> dict[str, PersonKey]:

@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
-from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join, read_each
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.shape import Field, is_path, keys, shape
 from agent_gate.core.notes import AtLeast, AtMost, Filled, ReadBy, Treatment
@@ -57,27 +57,32 @@ def decode(
     found = entries(node, path)
     refuse_unknown(node, (*keys(cls), *others), path)
     values = dict(given)
-    for each in shape(cls):
-        if each.name in values or each.given or each.in_file is not None:
-            continue
-        item = found.get(each.name)
+
+    def read(name: str, each: Field) -> None:
+        item = found.get(name)
         if item is None or (item.value is None and not each.required):
             fill_absent(node, each, path, values, reading)
         else:
-            values[each.name] = field_value(item, each, join(path, each.name), reading)
+            values[name] = field_value(item, each, join(path, name), reading)
+
+    wanted = [each for each in shape(cls) if not (each.name in given or each.given or each.in_file)]
+    read_each(((each.name, each) for each in wanted), read)
     return cls(**values)
 
 
 def refuse_unknown(node: Node, known: tuple[str, ...], path: str) -> None:
-    for key in entries(node, path):
+
+    def refuse(key: str, value: Node) -> None:
         if key not in known:
-            hint = suggestion(key, known) or (SERVERS in known and misplaced(node.get(key))) or ""
+            hint = suggestion(key, known) or (SERVERS in known and misplaced(value)) or ""
             fail(node.key_mark(key), join(path, key), f"unknown key{hint}")
 
+    read_each(entries(node, path).items(), refuse)
 
-def misplaced(value: Node | None) -> str:
+
+def misplaced(value: Node) -> str:
     """What to say of a key that stands where our own do, and is a server."""
-    server = value is not None and any(value.get(key) is not None for key in ("command", "url"))
+    server = any(value.get(key) is not None for key in ("command", "url"))
     return f'; a server stands below "{SERVERS}:", two spaces further in' if server else ""
 
 

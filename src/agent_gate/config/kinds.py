@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar, cast
 
 from agent_gate.config.decode import Reading, decode
-from agent_gate.config.files.nodes import Node, entries, join
+from agent_gate.config.files.nodes import Node, entries, join, read_each
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import InFile, shape
 from agent_gate.core.tool import Definition
@@ -65,10 +65,12 @@ def section(key: str, cls: type[E_co], doc: str) -> Section[E_co]:
         found = root.get(key)
         if found is None:
             return {}
-        return {
-            name: read_entry(node, cls, join(key, name), reading, name=name, where=str(found.key_mark(name)))
-            for name, node in entries(found, key).items()
-        }
+        return read_each(
+            entries(found, key).items(),
+            lambda name, node: read_entry(
+                node, cls, join(key, name), reading, name=name, where=str(found.key_mark(name))
+            ),
+        )
 
     schema = {"type": ["object", "null"], "additionalProperties": {"$ref": f"#/$defs/{cls.__name__}"}}
     return Section(key, read, {key: InFile(schema, doc)}, (cls,))

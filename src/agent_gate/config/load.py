@@ -2,10 +2,11 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from agent_gate.config.auth import check_auth
 from agent_gate.config.channels import read_channels, read_people, written_channels
@@ -17,7 +18,7 @@ from agent_gate.config.decode import (
     existing,
 )
 from agent_gate.config.files.dotenv import environment
-from agent_gate.config.files.nodes import Mark, Node, empty, fail, join, named
+from agent_gate.config.files.nodes import Mark, Node, empty, fail, join, read_each, read_named
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.kinds import SourceEntry, sections
@@ -86,11 +87,13 @@ def read_all(config_path: Path | None, permissions_path: Path | None, reading: R
     root = read_filled(config_path, reading) if config_path else empty(Mark("config.yaml"))
     if reading.blank:
         reading.warn(root.mark, "", "the file is empty, so nobody may come in and there are no tools")
-    settings = read_settings(root, reading)
-    permissions = permissions_path or find_permissions(root, config_path, reading)
-    policy = read_permissions(read_filled(permissions, reading), reading) if permissions else Permissions()
+    read = read_apart(
+        settings=lambda: read_settings(root, reading),
+        policy=lambda: read_policy(permissions_path or find_permissions(root, config_path, reading), reading),
+    )
+    policy: Permissions = read["policy"]
     return Loaded(
-        settings=settings,
+        settings=read["settings"],
         rules=policy.rules,
         defaults=policy.defaults,
         policy_tests=policy.policy_tests,
@@ -108,6 +111,15 @@ def read_filled(path: Path, reading: Reading) -> Node:
     return reading.variables.fill(reading.open(path, read_yaml))
 
 
+def read_policy(permissions: Path | None, reading: Reading) -> Permissions:
+    return read_permissions(read_filled(permissions, reading), reading) if permissions else Permissions()
+
+
+def read_apart(**readers: Callable[[], Any]) -> dict[str, Any]:
+    """What each of them reads; the faults of all of them as one error."""
+    return read_each(readers.items(), lambda _, read: read())
+
+
 def find_permissions(root: Node, config: Path | None, reading: Reading) -> Path | None:
     """The file that the configuration names, which must exist, else one beside it, which may."""
     if config is None:
@@ -120,21 +132,22 @@ def find_permissions(root: Node, config: Path | None, reading: Reading) -> Path 
 
 
 def read_settings(root: Node, reading: Reading) -> Settings:
-    limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
     brought = sections()
-    sources = {section.name: section.read(root, reading) for section in brought}
-    refuse_folded(sources)
-    settings = decode(
-        root,
-        Settings,
-        "",
-        reading,
-        others=[key for section in brought for key in section.keys],
-        agents=read_agents(root, limits, reading),
-        sources=sources,
-        channels=read_channels(root, reading),
-        people=read_people(root, reading),
+    others = [key for section in brought for key in section.keys]
+    parts = read_apart(
+        sources=lambda: read_each(
+            ((one.name, one) for one in brought), lambda _, one: one.read(root, reading)
+        ),
+        agents=lambda: read_agents(root, reading),
+        channels=lambda: read_channels(root, reading),
+        people=lambda: read_people(root, reading),
+        # What stands apart is put in below.
+        settings=lambda: decode(
+            root, Settings, "", reading, others=others, agents={}, sources={}, channels=(), people={}
+        ),
     )
+    refuse_folded(parts["sources"])
+    settings: Settings = replace(parts.pop("settings"), **parts)
     check_settings(settings, root, reading)
     return with_callback(settings, reading.variables.env.get("TOOL_GATEWAY_CALLBACK_URL"))
 
@@ -165,17 +178,18 @@ def place_of(root: Node, *path: str) -> Mark:
     return here.mark
 
 
-def read_agents(root: Node, limits: RateLimitSettings, reading: Reading) -> dict[str, AgentSettings]:
+def read_agents(root: Node, reading: Reading) -> dict[str, AgentSettings]:
     """`agents:`, and the single `agent:` under the name "default"."""
-    found: dict[str, AgentSettings] = {}
-    several = root.get("agents") or empty(root.mark)
-    single = root.get("agent")
-    if single is not None:
-        found["default"] = read_agent(single, "default", "agent", limits, reading)
-    for name, node in named(several, "agents").items():
-        if name in found:
+    limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
+    several, single = root.get("agents") or empty(root.mark), root.get("agent")
+
+    def read(name: str, node: Node) -> AgentSettings:
+        if single is not None and name == "default":
             fail(several.key_mark(name), f"agents.{name}", 'is also given as "agent"')
-        found[name] = read_agent(node, name, join("agents", name), limits, reading)
+        return read_agent(node, name, join("agents", name), limits, reading)
+
+    alone = {"default": read_agent(single, "default", "agent", limits, reading)} if single else {}
+    found = alone | read_named(several, "agents", read)
     refuse_shared_tokens(found)
     return found
 

@@ -1,11 +1,11 @@
 """permissions.yaml into rules. What a condition means is said by the policy engine, not here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NoReturn
 
 from agent_gate.config.decode import Reading, convert, decode
-from agent_gate.config.files.nodes import Node, entries, fail, items, join
+from agent_gate.config.files.nodes import Node, entries, fail, items, join, read_each
 from agent_gate.config.shape import GIVEN, InFile
 from agent_gate.core.call import Effect
 from agent_gate.policy.conditions import CONDITIONS, Condition, ConditionKind, Misread
@@ -48,19 +48,19 @@ class Permissions:
 
 
 def read_permissions(root: Node, reading: Reading) -> Permissions:
-    parts: dict[str, Any] = {
-        "defaults": read_rules(root, "defaults", reading),
-        "rules": read_rules(root, "rules", reading),
-        "policy_tests": read_tests(root, reading),
+    readers: dict[str, Callable[[str], Any]] = {
+        "defaults": lambda key: read_rules(root, key, reading),
+        "rules": lambda key: read_rules(root, key, reading),
+        "policy_tests": lambda _: read_tests(root, reading),
     }
+    parts = read_each(readers.items(), lambda key, read: read(key))
     return decode(root, Permissions, "", reading, **parts)
 
 
 def read_rules(root: Node, key: str, reading: Reading) -> tuple[Rule, ...]:
     found = root.get(key)
-    return tuple(
-        read_rule(node, join(key, i), reading) for i, node in enumerate(items(found, key) if found else [])
-    )
+    written = enumerate(items(found, key) if found else [])
+    return tuple(read_each(written, lambda i, node: read_rule(node, join(key, i), reading)).values())
 
 
 def read_rule(node: Node, path: str, reading: Reading) -> Rule:
@@ -123,7 +123,10 @@ def refuse(node: Node, path: str, misread: Misread) -> NoReturn:
 
 def read_tests(root: Node, reading: Reading) -> tuple[PolicyTest, ...]:
     found = root.get("policy_tests")
+    written = enumerate(items(found, "policy_tests") if found else [])
     return tuple(
-        decode(node, PolicyTest, join("policy_tests", i), reading, where=str(node.mark))
-        for i, node in enumerate(items(found, "policy_tests") if found else [])
+        read_each(
+            written,
+            lambda i, node: decode(node, PolicyTest, join("policy_tests", i), reading, where=str(node.mark)),
+        ).values()
     )

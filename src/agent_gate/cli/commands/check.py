@@ -122,8 +122,11 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     """Every fault, and the warnings."""
     try:
         loaded, catalog, policy = look_at(config, permissions)
+    except ConfigError as error:
+        said = (Finding(one.where or str(config), one.message) for one in (error, *error.also))
+        return list(dict.fromkeys(said)), []
     except GatewayError as error:
-        return [Finding(getattr(error, "where", None) or str(config), error.message)], []
+        return [Finding(str(config), error.message)], []
     left_out = [Finding(item.source, f"{item.name}: {item.reason}") for item in catalog.excluded]
     faults = [
         *left_out,

@@ -1,10 +1,14 @@
 """`Node`: a value read from a file together with the place where it stands, whatever the file's format."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from agent_gate.errors import ConfigError
 
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
 Scalar = str | int | float | bool | None
 
 
@@ -90,14 +94,31 @@ def entries(node: Node, path: str) -> dict[str, Node]:
     return node.value
 
 
-def named(node: Node, path: str) -> dict[str, Node]:
-    """The entries of a mapping by names, each of which says something."""
-    found = entries(node, path)
-    for name, item in found.items():
+def read_each(found: Iterable[tuple[K, V]], read: Callable[[K, V], T]) -> dict[K, T]:
+    """What `read` makes of each of them; where some are wrong, one error with the faults of all."""
+    done: dict[K, T] = {}
+    faults: list[ConfigError] = []
+    for key, value in found:
+        try:
+            done[key] = read(key, value)
+        except ConfigError as error:
+            faults += [error, *error.also]
+    if faults:
+        faults[0].also = tuple(faults[1:])
+        raise faults[0]
+    return done
+
+
+def read_named(node: Node, path: str, read: Callable[[str, Node], T]) -> dict[str, T]:
+    """What `read` makes of each entry of a mapping by names, each of which says something."""
+
+    def read_one(name: str, item: Node) -> T:
         if item.value is None:
             said = "has nothing below it; what belongs to it is indented further than its name"
             fail(node.key_mark(name), join(path, name), said)
-    return found
+        return read(name, item)
+
+    return read_each(entries(node, path).items(), read_one)
 
 
 def items(node: Node, path: str) -> list[Node]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_gate.config.decode import SECRET_NAME, Reading, convert, decode, relative_to, require_address
 from agent_gate.config.doubts import warn_of_loaded_code, warn_of_plain_http
-from agent_gate.config.files.nodes import Mark, Node, entries, fail, join, named
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, join, read_named
 from agent_gate.config.files.variables import is_off
 from agent_gate.config.servers.fetched import moving
 from agent_gate.config.servers.settings import ServerAuth, ServerSettings, Transport
@@ -45,13 +45,14 @@ def read_servers(
     node: Node, path: str, reading: Reading, *, lenient: bool, strict_supply_chain: bool
 ) -> dict[str, ServerSettings]:
     """Every server of a mapping. `lenient` only warns of unknown keys, for files that clients own."""
-    found: dict[str, ServerSettings] = {}
-    for key, item in named(node, path).items():
+
+    def read(key: str, item: Node) -> ServerSettings:
         where = join(path, key)
         server = read_server(item, key, node.key_mark(key), where, reading, lenient=lenient)
         check_package(server, item, where, reading, strict=strict_supply_chain)
-        found[key] = server
-    return found
+        return server
+
+    return read_named(node, path, read)
 
 
 def read_server(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_gate.config.decode import Reading, decode, existing
 from agent_gate.config.doubts import warn_of_plain_http
-from agent_gate.config.files.nodes import Mark, Node, fail, join, named
+from agent_gate.config.files.nodes import Mark, Node, fail, join, read_named
 from agent_gate.config.services.requests import (
     CREDENTIAL,
     check_base,
@@ -26,10 +26,9 @@ from agent_gate.net.tls.trust import client_context
 
 
 def read_services(node: Node, reading: Reading) -> dict[str, ServiceConfig]:
-    found = {
-        name: read_service(item, name, node.key_mark(name), reading)
-        for name, item in named(node, "services").items()
-    }
+    found = read_named(
+        node, "services", lambda name, item: read_service(item, name, node.key_mark(name), reading)
+    )
     refuse_duplicates(found)
     return found
 

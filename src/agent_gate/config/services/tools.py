@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from agent_gate.config.decode import Reading, beside, decode, existing
-from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join, read_each
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.services.definition import anchored, arg_schema
 from agent_gate.config.services.requests import check_headers, check_target
@@ -30,10 +31,8 @@ def read_tools(node: Node | None, service: str, path: str, reading: Reading) -> 
     if isinstance(node.value, dict):
         return read_mapping(node, service, path, reading)
     named = items(node, path) if isinstance(node.value, list) else [node]
-    found: list[ToolDefinition] = []
-    for each in named:
-        found += read_tools_file(each, service, path, reading)
-    return tuple(found)
+    found = read_each(enumerate(named), lambda _, each: read_tools_file(each, service, path, reading))
+    return tuple(chain.from_iterable(found.values()))
 
 
 def read_tools_file(node: Node, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
@@ -57,10 +56,11 @@ def load_tools_file(file: Path, service: str, reading: Reading) -> tuple[ToolDef
 
 
 def read_mapping(node: Node, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
-    return tuple(
-        read_tool(item, name, node.key_mark(name), service, join(path, name), reading)
-        for name, item in entries(node, path).items()
+    found = read_each(
+        entries(node, path).items(),
+        lambda name, item: read_tool(item, name, node.key_mark(name), service, join(path, name), reading),
     )
+    return tuple(found.values())
 
 
 def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, reading: Reading) -> ToolDefinition:
@@ -85,7 +85,7 @@ def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, readin
 def read_args(node: Node | None, path: str, reading: Reading) -> dict[str, ArgDefinition]:
     if node is None:
         return {}
-    return {key: read_arg(item, join(path, key), reading) for key, item in entries(node, path).items()}
+    return read_each(entries(node, path).items(), lambda key, item: read_arg(item, join(path, key), reading))
 
 
 def read_arg(node: Node, path: str, reading: Reading) -> ArgDefinition:
