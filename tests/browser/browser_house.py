@@ -6,7 +6,6 @@ import re
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from tests.gateway import TOKEN, Api, Gateway, running
 from tests.ui import chromium
 
@@ -16,11 +15,6 @@ ALLOW = 'defaults: [{pattern: "*", action: allow}]\nrules: []\n'
 def page(body, kind="text/html; charset=utf-8", status=200, **headers):
     data = body.encode() if isinstance(body, str) else body
     return (status, {"Content-Type": kind, **headers}, data)
-
-
-def need_browser():
-    if chromium.find() is None and (reason := chromium.install()):
-        pytest.skip(reason)
 
 
 def files(permissions=ALLOW, **browser):
@@ -40,7 +34,7 @@ def files(permissions=ALLOW, **browser):
 @contextmanager
 def browser_house(folder, permissions=ALLOW, env=None, login_to_site="", also=None, kind=Gateway, **browser):
     """The running gateway and a site that its browser may reach, and nothing else on this machine."""
-    need_browser()
+    chromium.need()
     with Api() as site:
         host = site.url.partition("//")[2]
         more = [also.url.partition("//")[2]] if also else []

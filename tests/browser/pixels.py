@@ -3,7 +3,6 @@
 import base64
 from contextlib import contextmanager
 
-from playwright.sync_api import sync_playwright
 from tests.ui import chromium
 
 READ = """async ([data, places]) => { const image = new Image(); image.src = data; await image.decode();
@@ -15,15 +14,11 @@ READ = """async ([data, places]) => { const image = new Image(); image.src = dat
 @contextmanager
 def eyes():
     """A function that says which colours a JPEG has at some places."""
-    with sync_playwright() as playwright:
-        browser = chromium.launch(playwright)
-        try:
-            page = browser.new_page()
+    with chromium.started() as browser:
+        page = browser.new_page()
 
-            def colours(picture, *places):
-                data = f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"
-                return page.evaluate(READ, [data, places])
+        def colours(picture, *places):
+            data = f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"
+            return page.evaluate(READ, [data, places])
 
-            yield colours
-        finally:
-            browser.close()
+        yield colours

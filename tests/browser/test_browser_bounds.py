@@ -31,3 +31,4 @@ def test_without_a_browser_or_the_extra_it_is_said_what_to_install(monkeypatch):
 def test_quic_is_switched_off_and_webrtc_held_to_the_proxy():
     assert "--disable-quic" in ARGUMENTS
     assert "--webrtc-ip-handling-policy=disable_non_proxied_udp" in ARGUMENTS
+    assert "--force-webrtc-ip-handling-policy=disable_non_proxied_udp" in ARGUMENTS

@@ -10,9 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 from tests import nursery
-from tests.browser.browser_house import need_browser
 from tests.conformance.node_packages import installed, node
 from tests.nursery import COMMAND
 from tests.processes import eventually
@@ -111,7 +109,7 @@ def can_bind(holder):
 
 @pytest.fixture
 def shopper(tmp_path, taken):
-    need_browser()
+    chromium.need()
     said = tmp_path / "said.txt"
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     with said.open("wb") as out:
@@ -127,12 +125,9 @@ def shopper(tmp_path, taken):
 
 def tinted(picture):
     """How many pixels of a picture are marked, and how far they reach across and down."""
-    with sync_playwright() as playwright:
-        browser = chromium.launch(playwright)
+    with chromium.started() as browser:
         page = browser.new_page()
-        found = page.evaluate(TINTED, f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
-        browser.close()
-    return found
+        return page.evaluate(TINTED, f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
 
 
 def test_in_the_demo_an_agent_shops_and_the_order_arrives_with_a_picture_of_its_button(shopper):

@@ -6,8 +6,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from tests.browser.browser_house import page
+from tests.browser.browser_house import Agent, browser_house, page
 from tests.processes import eventually
+from tests.ui import chromium
 
 
 class Secret:
@@ -189,7 +190,20 @@ def test_no_window_that_a_page_opens_reaches_a_private_address(agent, secret):
     assert secret.reached == []
 
 
-def test_neither_webtransport_nor_webrtc_sends_a_datagram(agent, secret):
+@pytest.fixture(params=["chromium", "headless shell"])
+def channels_agent(request, agent, tmp_path):
+    """Each program reads the flag that holds WebRTC to the proxy under a name of its own."""
+    if request.param == "chromium":
+        yield agent
+        return
+    if (shell := chromium.find_shell()) is None:
+        pytest.skip("there is no headless shell")
+    with browser_house(tmp_path, executable=shell) as (gateway, site):
+        yield Agent(gateway, site, "shell")
+
+
+def test_neither_webtransport_nor_webrtc_sends_a_datagram(channels_agent, secret):
+    agent = channels_agent
     port = secret.udp.getsockname()[1]
     agent.site.replies["/channels"] = page(CHANNELS.replace("UDP", str(port)))
     agent.open("/channels")

@@ -2,9 +2,10 @@
 
 import pytest
 import uvloop
-from tests.browser.browser_house import need_browser, page
+from tests.browser.browser_house import page
 from tests.browser.pages.reach import reader
 from tests.gateway import Api
+from tests.ui import chromium
 
 from agent_gate.errors import GatewayError
 from agent_gate.sources.browser import looking
@@ -47,7 +48,7 @@ class Reading:
 
 @pytest.fixture(scope="module")
 def reading(tmp_path_factory):
-    need_browser()
+    chromium.need()
     loop = uvloop.new_event_loop()
     made = reader(tmp_path_factory.mktemp("looks"))
     with Api() as site:

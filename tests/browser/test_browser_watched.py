@@ -2,6 +2,7 @@
 
 from tests.browser.browser_house import page, stop_browsers
 from tests.processes import eventually
+from tests.ui import chromium
 
 
 def test_an_open_browser_is_listed_with_its_picture(agent):
@@ -28,44 +29,30 @@ def test_a_stopped_browser_is_gone_and_its_agent_told(agent):
 
 def test_the_page_shows_open_browsers_and_stops_one(agent):
     """The operator's page, looked at with a browser of its own."""
-    from playwright.sync_api import sync_playwright
-    from tests.ui import chromium
-
     agent.site.replies["/watched"] = page("<title>Watched page</title><h1>Here</h1>")
     agent.open("/watched")
     gateway = agent.gateway
-    with sync_playwright() as playwright:
-        browser = chromium.launch(playwright)
-        try:
-            tab = browser.new_page()
-            tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
-            tab.wait_for_selector("#nav a")
-            tab.goto(f"{gateway.announced['admin']}/#/now")
-            card = tab.locator("div.need", has_text="Watched page")
-            card.locator("img").wait_for()
-            assert eventually(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
-            card.get_by_role("button", name="Stop").click()
-            assert eventually(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
-        finally:
-            browser.close()
+    with chromium.started() as browser:
+        tab = browser.new_page()
+        tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
+        tab.wait_for_selector("#nav a")
+        tab.goto(f"{gateway.announced['admin']}/#/now")
+        card = tab.locator("div.need", has_text="Watched page")
+        card.locator("img").wait_for()
+        assert eventually(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
+        card.get_by_role("button", name="Stop").click()
+        assert eventually(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
 
 
 def test_the_page_shows_the_picture_beside_the_question(agent):
-    from playwright.sync_api import sync_playwright
-    from tests.ui import chromium
-
     agent.site.replies["/pay"] = page("<form action=/order method=post><button>Place order</button></form>")
     agent.open("/pay")
     ask, _ = agent.asks("click", ref=agent.ref("Place order"))
     gateway = agent.gateway
-    with sync_playwright() as playwright:
-        browser = chromium.launch(playwright)
-        try:
-            tab = browser.new_page()
-            tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
-            tab.wait_for_selector("#nav a")
-            tab.goto(f"{gateway.announced['admin']}/#/approvals/{ask['id']}")
-            image = tab.get_by_alt_text("What the call would act on")
-            assert eventually(lambda: image.evaluate("image => image.naturalWidth > 100"))
-        finally:
-            browser.close()
+    with chromium.started() as browser:
+        tab = browser.new_page()
+        tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
+        tab.wait_for_selector("#nav a")
+        tab.goto(f"{gateway.announced['admin']}/#/approvals/{ask['id']}")
+        image = tab.get_by_alt_text("What the call would act on")
+        assert eventually(lambda: image.evaluate("image => image.naturalWidth > 100"))

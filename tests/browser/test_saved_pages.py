@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 import uvloop
 from playwright.async_api import Error
-from tests.browser.browser_house import need_browser
 from tests.browser.pages import PAGES, TEXTS, served
 from tests.browser.pages.reach import REFERENCE, reader
+from tests.ui import chromium
 
 from agent_gate.errors import GatewayError
 
@@ -99,7 +99,7 @@ class House:
 @pytest.fixture(scope="module")
 def visiting(tmp_path_factory):
     """What visits a page by its name, in one browser for all of them."""
-    need_browser()
+    chromium.need()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop, served(TEXTS) as url:
         made = reader(tmp_path_factory.mktemp("pages"))
         house = House(loop.run(made.__aenter__()), url)

@@ -315,15 +315,12 @@ def chrome_of():
     """A Chromium in the room that is given."""
     if why := room.missing():
         pytest.skip(why)
-    if chromium.find() is None and (reason := chromium.install()):
-        pytest.skip(reason)
-
+    chromium.need()
     with sync_playwright() as playwright:
 
         @contextmanager
         def launched(place):
-            path = place.wrapped(chromium.find())
-            browser = playwright.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
+            browser = chromium.launch(playwright, place.wrapped(chromium.find()))
             yield browser
             browser.close()
 

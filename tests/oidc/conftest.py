@@ -1,5 +1,4 @@
 import pytest
-from playwright.sync_api import sync_playwright
 from tests.gateway import Api
 from tests.oidc.provider_house import ProviderProcess
 from tests.ui import chromium
@@ -19,9 +18,5 @@ def provider():
 
 @pytest.fixture(scope="module")
 def chrome():
-    if chromium.find() is None and (reason := chromium.install()):
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+    with chromium.started() as browser:
         yield browser
-        browser.close()

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 from tests import room
 from tests.gateway import running
 from tests.sign_in.conftest import files
@@ -61,13 +60,9 @@ def gate(house, certificate, api, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chrome(house):
-    if chromium.find() is None and (reason := chromium.install()):
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        path = house.wrapped(chromium.find())
-        browser = playwright.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
+    chromium.need()
+    with chromium.started(house.wrapped(chromium.find_shell() or chromium.find())) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import sync_playwright
 from tests.conformance.node_packages import CACHE, installed, node, suite
 from tests.processes import eventually, free_port
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, say_yes, sign_in
@@ -24,12 +23,8 @@ TOOLS = {"home_act", "notes_write"}
 
 @pytest.fixture(scope="module")
 def chrome():
-    if chromium.find() is None and (reason := chromium.install()):
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = chromium.launch(playwright)
+    with chromium.started() as browser:
         yield browser
-        browser.close()
 
 
 def give_consent(gate, chrome, address, **more):

@@ -1,7 +1,6 @@
 import re
 
 import pytest
-from playwright.sync_api import sync_playwright
 from tests.ui import chromium, firefox
 from tests.ui.ui_fixtures import Fixtures
 from tests.ui.ui_house import house
@@ -12,13 +11,8 @@ BROWSERS = {"chromium": chromium, "firefox": firefox}
 @pytest.fixture(scope="module")
 def browser(request):
     """Started per file: while it runs, its event loop is in the way of tests that run their own."""
-    wanted = BROWSERS[getattr(request, "param", "chromium")]
-    if wanted.find() is None and (reason := wanted.install()):
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = wanted.launch(playwright)
+    with BROWSERS[getattr(request, "param", "chromium")].started() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,12 @@
 
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 
+import pytest
+from playwright.sync_api import sync_playwright
 from tests.ui.chromium import CACHE, install_package
 
 WIRE = Path(__file__).with_name("firefox_wire.py")
@@ -49,3 +52,15 @@ def launch(playwright):
         )
     finally:
         script.unlink()
+
+
+@contextmanager
+def started():
+    if find() is None and (reason := install()):
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        try:
+            yield browser
+        finally:
+            browser.close()

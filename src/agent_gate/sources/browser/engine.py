@@ -37,8 +37,9 @@ KEPT_VARIABLES = (
 )
 ARGUMENTS = (
     "--disable-quic",
-    # Without this, WebRTC asks its servers over UDP, past every proxy.
+    # Without this, WebRTC asks its servers over UDP, past every proxy. A headless shell knows only the second name.
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-background-networking",
     "--no-default-browser-check",
 )
