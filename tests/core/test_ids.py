@@ -5,7 +5,6 @@ import pytest
 
 from agent_gate.core.ids import (
     canonical_shape,
-    derive_tool_id,
     fold_namespace,
     format_tool_id,
     hash8,
@@ -40,15 +39,17 @@ def test_an_id_parses_and_formats_back_or_is_refused(row):
 
 
 @pytest.mark.parametrize("row", rows("tool_id_derivation"))
-def test_an_id_is_derived_from_a_bare_upstream_name(row):
+def test_a_tool_gets_the_id_of_the_contract_or_a_folded_one_where_that_has_none(row):
+    definition = Definition(
+        name=row["upstream_name"],
+        input_schema=row["input_schema"],
+        version=str(row.get("_meta.version") or ""),
+    )
     if row["tool_id"] is None:
-        with pytest.raises(CatalogError):
-            derive_tool_id(row["upstream_name"], row["input_schema"], row.get("_meta.version"))
+        made = parse_tool_id(tool_id(fold_namespace(row.get("namespace", "weather")), definition))
+        assert made.hash8 == hash8(row["upstream_name"], row["input_schema"])
     else:
-        assert (
-            derive_tool_id(row["upstream_name"], row["input_schema"], row.get("_meta.version"))
-            == row["tool_id"]
-        )
+        assert tool_id(parse_tool_id(row["tool_id"]).namespace, definition) == row["tool_id"]
 
 
 @pytest.mark.parametrize(

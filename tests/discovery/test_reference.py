@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.servers import reference as installed
 
-from agent_gate.core.ids import derive_tool_id, format_tool_id, hash8, parse_tool_id
+from agent_gate.core.ids import format_tool_id, hash8, parse_tool_id, tool_id
+from agent_gate.core.tool import Definition
 from agent_gate.errors import CatalogError
 
 sys.path.append(str(installed()))
@@ -48,12 +49,12 @@ def test_ids_parse_alike(text):
 
 
 @given(names, schemas)
-def test_ids_are_derived_alike(name, schema):
-    tool = {"name": name, "description": "d", "inputSchema": schema}
+def test_a_tool_gets_the_same_id_in_the_namespace_that_the_reference_takes_from_its_name(name, schema):
     try:
-        expected = adapter.mcp_tool_to_selectable(tool).id
+        expected = adapter.mcp_tool_to_selectable(
+            {"name": name, "description": "d", "inputSchema": schema}
+        ).id
     except refusal:
-        with pytest.raises(CatalogError):
-            derive_tool_id(name, schema)
         return
-    assert derive_tool_id(name, schema) == expected
+    made = tool_id(parse_tool_id(expected).namespace, Definition(name=name, input_schema=schema))
+    assert made == expected

@@ -1,4 +1,4 @@
-"""Tool ids: the grammar `namespace:name[@version][#hash8]`, its two helpers, and how an id is derived."""
+"""Tool ids: the grammar `namespace:name[@version][#hash8]`, its two helpers, and the id of a source's tool."""
 
 import hashlib
 import json
@@ -16,7 +16,6 @@ TOOL_ID = re.compile(
     r"(?:@(?P<version>[A-Za-z0-9._-]{1,32}))?(?:#(?P<hash8>[0-9a-f]{8}))?"
 )
 MAX_TOOL_ID = 240
-FALLBACK_NAMESPACE = "mcp"
 
 
 class ToolIdParts(NamedTuple):
@@ -62,36 +61,6 @@ def canonical_shape(input_schema: Mapping[str, Any] | None) -> str:
 def hash8(upstream_name: str, input_schema: Mapping[str, Any] | None) -> str:
     canonical = upstream_name + "\n" + canonical_shape(input_schema)
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:8]
-
-
-def infer_namespace(upstream_name: str) -> str:
-    """The namespace a bare upstream name suggests; used only where no configured key exists."""
-    for separator in ".", "/":
-        head, found, _ = upstream_name.partition(separator)
-        if found and head:
-            return head
-    segments = upstream_name.split("_")
-    return segments[0] if len(segments) >= 3 and segments[0] else FALLBACK_NAMESPACE
-
-
-def strip_prefix(upstream_name: str) -> str:
-    """Drop a dot prefix, else a slash prefix; underscores may belong to the name itself and stay."""
-    for separator in ".", "/":
-        head, found, tail = upstream_name.partition(separator)
-        if found and head and tail:
-            return tail
-    return upstream_name
-
-
-def derive_tool_id(upstream_name: str, input_schema: Mapping[str, Any] | None, version: object = None) -> str:
-    """The id of a tool that belongs to no configured source: namespace and name come from its own name."""
-    parts = ToolIdParts(
-        infer_namespace(upstream_name),
-        strip_prefix(upstream_name),
-        str(version) if version else None,
-        None if version else hash8(upstream_name, input_schema),
-    )
-    return format_tool_id(parts)
 
 
 def fold_namespace(key: str) -> str:

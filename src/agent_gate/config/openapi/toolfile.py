@@ -11,8 +11,8 @@ from agent_gate.config.files.yamledit import flow
 from agent_gate.config.openapi.document import OpenApiDocument, Unusable, items, words
 from agent_gate.config.openapi.tool import ToolDraft, draft_tool, snake
 from agent_gate.config.services.requests import FIELD_NAME
-from agent_gate.core.ids import FALLBACK_NAMESPACE
 
+NAMELESS = "mcp"
 HEALTHY = re.compile(r"(?i)health|status|ping|ready|alive|version")
 ORDER = ("type", "required", "description", "enum", "validate", "items", "properties", "secret", "text")
 
@@ -34,7 +34,7 @@ def service_name(document: OpenApiDocument) -> str:
     name = snake(words(document.info.get("title")))
     for word in "_api", "_openapi", "_swagger", "_specification", "_spec", "_rest":
         name = name.removesuffix(word)
-    return name[:32].strip("_") if name[:1].isalpha() else FALLBACK_NAMESPACE
+    return name[:32].strip("_") if name[:1].isalpha() else NAMELESS
 
 
 def make(document: OpenApiDocument, service: str, file: str, only: Sequence[str] = ()) -> ToolFile:
