@@ -12,6 +12,7 @@ from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Outcome, State, hash_arguments
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
+from agent_gate.core.tasks import ends_within
 from agent_gate.errors import (
     ApprovalTimeout,
     DependencyUnavailable,
@@ -132,10 +133,7 @@ class ApprovedCalls:
                 if (case is not None and case.tool.available) or left <= 0 or wait.taken_back:
                     return case
                 changed.clear()
-                try:
-                    async with asyncio.timeout(left):
-                        await changed.wait()
-                except TimeoutError:
+                if not await ends_within(left, changed.wait()):
                     return self._asking.case(approval)
         finally:
             undo()

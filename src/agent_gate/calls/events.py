@@ -14,6 +14,7 @@ import msgspec
 from agent_gate.audit.record import SELECT, Row, row
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock
+from agent_gate.core.tasks import ends_within
 from agent_gate.errors import InvalidArgs
 from agent_gate.observe.trace import trace_of
 from agent_gate.peers.encoding import to_time
@@ -135,7 +136,7 @@ class EventFeed:
                 after = max(after, reached)
                 if once and not found:
                     return
-                if not found and not await wait_for_news(news, SILENCE):
+                if not found and not await ends_within(SILENCE, news.wait()):
                     yield after
         finally:
             self._waiting.discard(news)
@@ -222,15 +223,6 @@ def payload_of(kind: str, entry: Row, body: dict[str, Any], first: dict[str, Any
         began = body.get("marks", {}).get("received", entry.at)
         return said | {"duration_ms": round((entry.at - began) * 1000), "result_bytes": body.get("size", 0)}
     return said
-
-
-async def wait_for_news(news: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await news.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 def as_sse(told: Happening | Cursor) -> bytes:

@@ -22,6 +22,7 @@ from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import SystemClock
+from agent_gate.core.tasks import ends_within
 from agent_gate.errors import ConfigError
 from agent_gate.net.server import cannot_listen
 from agent_gate.sources.mcp.process.lender import Lender
@@ -140,8 +141,7 @@ class WorkersParent:
                 return code
             delay = SHORTEST if self._clock.monotonic() - began > SETTLED else min(LONGEST, delay * 2)
             say(f"Worker {worker.number} ended with code {code}; it is started again", err=True)
-            await wait_or(self._stopping, delay)
-            if self._stopping.is_set():
+            if await ends_within(delay, self._stopping.wait()):
                 return 0
             began = self._clock.monotonic()
             await worker.start()
@@ -152,14 +152,6 @@ class WorkersParent:
 async def wait_end(worker: WorkerProcess) -> int:
     assert worker.process is not None
     return await worker.process.wait()
-
-
-async def wait_or(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
 
 
 def words_of(options: Options, number: int, port: int, lender: Path) -> list[str]:

@@ -1,9 +1,20 @@
-"""Tasks that nobody awaits: held until they end, since the loop holds a task only weakly and could lose one."""
+"""Tasks that nobody awaits: held until they end, since the loop holds a task only weakly and could lose one. And work
+that is awaited only for a while."""
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any
+
+
+async def ends_within(seconds: float, work: Awaitable[object]) -> bool:
+    """Whether it ends in that time; it is cancelled where it does not."""
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        return False
+    return True
 
 
 class KeptTasks:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from agent_gate.core.call import new_id
+from agent_gate.core.tasks import ends_within
 from agent_gate.hosts import Host, Refused, current_context
 from agent_gate.hosts.schedules import Schedule
 from agent_gate.hosts.tools import current_tenant
@@ -226,11 +227,7 @@ class Crontab:
         while True:
             news.clear()
             wait = await asyncio.to_thread(self.fire_due)
-            try:
-                async with asyncio.timeout(wait):
-                    await news.wait()
-            except TimeoutError:
-                continue
+            await ends_within(wait, news.wait())
 
 
 def fire(firing: Firing) -> None:

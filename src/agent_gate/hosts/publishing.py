@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from agent_gate.core.tasks import ends_within
 from agent_gate.errors import GatewayError
 from agent_gate.hosts.component import PairedComponent
 from agent_gate.net.pool import Pool, Target, WholeReply
@@ -91,11 +92,7 @@ class Publisher:
             else:
                 if waiting:
                     continue
-                try:
-                    async with asyncio.timeout(LONGEST_WAIT):
-                        await self._news.wait()
-                except TimeoutError:
-                    pass
+                await ends_within(LONGEST_WAIT, self._news.wait())
                 continue
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_WAIT)
@@ -150,10 +147,7 @@ async def offer_events(outbox: EventOutbox, after: int, seconds: float) -> dict[
         loop, news = asyncio.get_running_loop(), asyncio.Event()
         undo = outbox.subscribe(lambda: loop.call_soon_threadsafe(news.set))
         try:
-            async with asyncio.timeout(seconds):
-                await news.wait()
-        except TimeoutError:
-            pass
+            await ends_within(seconds, news.wait())
         finally:
             undo()
         found = outbox.waiting(after)

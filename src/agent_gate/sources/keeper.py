@@ -10,6 +10,7 @@ from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded
 from agent_gate.core.facts import check_facts
 from agent_gate.core.ports import Clock, Job, Plan, Source
 from agent_gate.core.source_state import SourceState, Status
+from agent_gate.core.tasks import ends_within
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import (
     CallTimeout,
@@ -290,9 +291,7 @@ class Keeper:
         self.tried.set()
         # Calls that wait for the connection are no reason to hurry: a busy source would never be left in peace.
         self._hurry.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._hurry.wait()
+        await ends_within(wait, self._hurry.wait())
 
     def _move(self, status: Status, reason: str = "", level: int = logging.INFO) -> None:
         if (status, reason) != (self._status, self._reason):

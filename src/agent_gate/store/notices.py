@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 from agent_gate.core.ports import Clock
-from agent_gate.core.tasks import KeptTasks
+from agent_gate.core.tasks import KeptTasks, ends_within
 from agent_gate.errors import GatewayError
 from agent_gate.store.statement import Param, Statement, Store
 
@@ -93,9 +93,7 @@ class StoreNotices:
         hearing = asyncio.ensure_future(self._store.hear(self._wake.set))
         try:
             while True:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self._wake.wait()
+                await ends_within(LOOK_SECONDS, self._wake.wait())
                 self._wake.clear()
                 await self._attempt()
         finally:

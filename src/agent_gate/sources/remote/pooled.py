@@ -12,7 +12,7 @@ from agent_gate.core.ports import Job
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import DependencyUnavailable, GatewayError, PairingFailed, PairingRequired
 from agent_gate.net.pool import Lost
-from agent_gate.sources.remote.source import LOOK_SECONDS, RemoteSource
+from agent_gate.sources.remote.source import RemoteSource
 from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.remote")
@@ -83,7 +83,7 @@ class PooledSource:
     async def watch(self) -> None:
         while True:
             await asyncio.wait(
-                [asyncio.ensure_future(member.wait_until_gone(LOOK_SECONDS)) for member in self._members],
+                [asyncio.ensure_future(member.wait_until_gone()) for member in self._members],
                 return_when=asyncio.FIRST_COMPLETED,
             )
             before = self._merged()

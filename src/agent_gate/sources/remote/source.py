@@ -12,7 +12,7 @@ from msgspec import UNSET
 from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller, Result
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job
-from agent_gate.core.tasks import KeptTasks
+from agent_gate.core.tasks import KeptTasks, ends_within
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.core.traits import Traits
 from agent_gate.errors import (
@@ -120,7 +120,7 @@ class RemoteSource:
     async def watch(self) -> None:
         """Look again and again: a host that is gone is told by raising, one that changed by its new tools."""
         while True:
-            if await self.wait_until_gone(LOOK_SECONDS):
+            if await self.wait_until_gone():
                 raise DependencyUnavailable(f"{self.key} has hung up")
             try:
                 changed = await self.look_again()
@@ -132,14 +132,9 @@ class RemoteSource:
             if changed is not None:
                 await self._toolbox.announce(self.key, changed)
 
-    async def wait_until_gone(self, seconds: float) -> bool:
-        """Whether the host is known to be gone within so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._way.wait_until_lost()
-        except TimeoutError:
-            return False
-        return True
+    async def wait_until_gone(self) -> bool:
+        """Whether the host is known to be gone before it is looked at again."""
+        return await ends_within(LOOK_SECONDS, self._way.wait_until_lost())
 
     async def look_again(self) -> list[Definition] | None:
         """What the host offers now, where that is not what it offered before."""

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from time import monotonic
 
+from agent_gate.core.tasks import ends_within
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import METHOD_NOT_FOUND, RpcError
 from agent_gate.mcp.names import ACKNOWLEDGED, DISCOVER, LISTEN, META_SUBSCRIPTION, PING
@@ -159,9 +159,7 @@ class Watcher:
 
     async def rest(self, short: int) -> None:
         """Wait before the stream is opened again, unless there are new wishes."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(RETRY_SECONDS * 2 ** min(short, 16), LONGEST_RETRY)):
-                await self.relisten.wait()
+        await ends_within(min(RETRY_SECONDS * 2 ** min(short, 16), LONGEST_RETRY), self.relisten.wait())
 
     def wanted(self, session: ServerSession) -> dict[str, Json]:
         offered = session.welcome.capabilities
