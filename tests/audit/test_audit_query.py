@@ -10,6 +10,7 @@ import pytest
 from tests.rows import AT, opened
 
 from agent_gate.audit import Filters, export, row, search
+from agent_gate.audit.query import Format
 from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.store import Store, StoreSettings
@@ -43,7 +44,6 @@ def test_a_page_has_the_latest_rows_newest_first(settings: StoreSettings) -> Non
     ("filters", "expected"),
     [
         (Filters(state="failed"), [0, 10, 20]),
-        (Filters(call="c00007"), [7]),
         (Filters(since=AT + 9), [27, 28, 29]),
         (Filters(until=AT + 1), [0, 1, 2]),
         (Filters(since=AT + 1, until=AT + 2, caller="agent0"), [4]),
@@ -51,7 +51,6 @@ def test_a_page_has_the_latest_rows_newest_first(settings: StoreSettings) -> Non
         (Filters(text="CMD", until=AT + 2), [2, 5]),
         (Filters(text="50%_Ä", until=AT + 1), [0, 1, 2]),
         (Filters(text="5%_"), []),
-        (Filters(chain="office"), []),
     ],
 )
 def test_filters_choose_rows(settings: StoreSettings, filters: Filters, expected: list[int]) -> None:
@@ -107,8 +106,8 @@ def test_a_page_of_a_long_record_comes_fast(settings: StoreSettings) -> None:
     asyncio.run(story())
 
 
-async def _collect(store: Store, *arguments: object) -> str:
-    return "".join([part async for part in export(store, *arguments)])  # type: ignore[arg-type]
+async def _collect(store: Store, kind: Format = "jsonl") -> str:
+    return "".join([part async for part in export(store, kind)])
 
 
 def test_an_export_as_lines_of_json_has_every_row_once(settings: StoreSettings) -> None:
@@ -119,8 +118,6 @@ def test_an_export_as_lines_of_json_has_every_row_once(settings: StoreSettings) 
             assert sorted(line["seq"] for line in lines) == list(range(1, 1301))
             assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
             assert lines[7]["body"] == {"i": lines[7]["seq"] - 1, "note": "50%_Ä"}
-            part = await _collect(store, "jsonl", AT + 10, AT + 12)
-            assert sorted(json.loads(line)["seq"] for line in part.splitlines()) == [31, 32, 33, 34, 35, 36]
 
     asyncio.run(story())
 
@@ -133,6 +130,5 @@ def test_an_export_as_csv_cannot_run_formulas(settings: StoreSettings) -> None:
             assert len(rows) == 6
             assert {r["tool"] for r in rows} == {"git:push", "git:pull", "'=cmd()"}
             assert json.loads(rows[0]["body"])["note"] == "50%_Ä"
-            assert (await _collect(store, "csv", AT + 999)).splitlines() == [",".join(rows[0])]
 
     asyncio.run(story())

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -12,7 +12,6 @@ import msgspec
 from agent_gate.audit.looking import (
     Clause,
     HasTime,
-    Looked,
     Period,
     always,
     cursor_at,
@@ -39,8 +38,6 @@ class Filters:
     caller: str | None = None
     tool: str | None = None
     state: str | None = None
-    call: str | None = None
-    chain: str | None = None
     since: float | None = None
     until: float | None = None
     text: str | None = None
@@ -49,7 +46,7 @@ class Filters:
         """The SQL conditions with their parameters."""
         found: list[Clause] = [
             (f"{column} = ?", (value,))
-            for column in ("caller", "tool", "state", "call", "chain")
+            for column in ("caller", "tool", "state")
             if (value := getattr(self, column)) is not None
         ]
         if self.since is not None:
@@ -110,11 +107,7 @@ async def search(
         return _select(store, filters, most, bounds, newest_first=True)
 
     period = Period(filters.since, filters.until, place_of(cursor) if cursor else None)
-    found, back_to = (
-        Looked(await read(period.start, limit + 1), None)
-        if filters.call is not None
-        else await look_back(store, read, period, limit + 1, has_time)
-    )
+    found, back_to = await look_back(store, read, period, limit + 1, has_time)
     rows = [Row(*values) for values in found[:limit]]
     if len(found) > limit:
         return RecordPage(rows, cursor_of(rows[-1]))
@@ -137,16 +130,12 @@ async def show(store: Store, call_id: str) -> list[Row]:
 async def export(
     store: Store,
     format: Format = "jsonl",  # noqa: A002 - the word a user writes
-    since: float | None = None,
-    until: float | None = None,
-    filters: Filters = ALL,
 ) -> AsyncIterator[str]:
-    """The rows from `since` to before `until`, oldest first, as text in portions."""
-    filters = replace(filters, since=since, until=until)
+    """Every row, oldest first, as text in portions."""
     if format == "csv":
         yield csv_lines([tuple(COLUMNS.split(", "))])
     bounds: list[Clause] = []
-    while found := await _select(store, filters, PAGE, bounds, newest_first=False):
+    while found := await _select(store, ALL, PAGE, bounds, newest_first=False):
         rows = [Row(*values) for values in found]
         yield as_csv(rows) if format == "csv" else as_jsonl(rows)
         last = rows[-1]

@@ -13,7 +13,7 @@ from typing import Any
 
 from cryptography import x509
 
-from agent_gate.core.ports import Clock, SystemClock
+from agent_gate.core.ports import SystemClock
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, PairingFailed, PairingRequired
 from agent_gate.hosts.component import HostSetup, PairedComponent
@@ -44,13 +44,9 @@ class HostServer:
     """Serves the tools of one host, to its gateway over TLS or to this user over a Unix socket."""
 
     def __init__(
-        self,
-        service: str,
-        tools: dict[str, FunctionTool],
-        settings: HostSetup | None = None,
-        clock: Clock | None = None,
+        self, service: str, tools: dict[str, FunctionTool], settings: HostSetup | None = None
     ) -> None:
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         offered = sorted((tool.offered for tool in tools.values()), key=lambda tool: tool.name)
         self._offer = Offer(version=VERSION, service=service, tools=offered)
         self.component = PairedComponent(settings, self._clock, self._installed) if settings else None

@@ -93,14 +93,14 @@ class Connection(RequestReader):
         self._leave_task()
 
     def _leave_task(self) -> None:
-        """The client is gone: its request runs on, a stream that need not run on is cancelled."""
+        """The client is gone: its request runs on, a stream is cancelled."""
         self._stop_serving()
         task, self.task = self.task, None
         active, self.active = self.active, None
         if task is None or task.done() or active is None:
             return
         self.server.keep(task)
-        if self.stream is not None and not self.stream.run_on:
+        if self.stream is not None:
             (self.early or task).cancel()
         active.lost()
 
@@ -385,7 +385,7 @@ class Connection(RequestReader):
             self.transport.write(lines + b"\r\n")
 
     async def _pump(self, response: StreamResponse, *, chunked: bool) -> None:
-        if self.transport is None and not response.run_on:
+        if self.transport is None:
             return
         async for chunk in response.chunks:
             if chunk and self.transport is not None:

@@ -127,12 +127,10 @@ class Response(msgspec.Struct, eq=False):
 class StreamResponse:
     """An answer whose body is an async iterator of bytes, sent chunk by chunk as the client reads.
 
-    When the client goes away the iterator is cancelled and closed, unless `run_on` is set: then it is
-    read to its end and its chunks are dropped. Work that must outlive its client needs `run_on` or a
-    task of its own.
+    When the client goes away the iterator is cancelled and closed; work that must outlive it needs a task of its own.
     """
 
-    __slots__ = ("chunks", "content_type", "headers", "run_on", "status")
+    __slots__ = ("chunks", "content_type", "headers", "status")
 
     def __init__(
         self,
@@ -140,14 +138,11 @@ class StreamResponse:
         chunks: AsyncIterator[bytes],
         headers: Sequence[Header] = (),
         content_type: bytes = b"text/event-stream",
-        *,
-        run_on: bool = False,
     ) -> None:
         self.status = status
         self.chunks = chunks
         self.headers = headers
         self.content_type = content_type
-        self.run_on = run_on
 
 
 HttpAnswer = Response | StreamResponse

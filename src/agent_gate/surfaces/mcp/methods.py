@@ -40,15 +40,8 @@ Slow = Callable[[Visit, dict[str, Any]], Awaitable[bytes]]
 class McpMethods:
     """All but `tools/call`: `quick` answers from memory; `slow` may reach a source, take long, and send messages meanwhile."""
 
-    def __init__(
-        self,
-        lists: ToolLists,
-        contexts: Contexts,
-        watches: Watches,
-        instructions: str = "",
-    ) -> None:
+    def __init__(self, lists: ToolLists, contexts: Contexts, watches: Watches) -> None:
         self._lists, self._contexts = lists, contexts
-        self._instructions = instructions
         self._loudest: WeakKeyDictionary[ContextSource, int] = WeakKeyDictionary()
         quick: dict[str, Quick] = {
             "tools/list": self._tools,
@@ -92,17 +85,16 @@ class McpMethods:
 
     def _discover(self, visit: Visit, params: Mapping[str, Json]) -> bytes:
         del visit, params
-        found: dict[str, Json] = {
-            "resultType": "complete",
-            "supportedVersions": list(WITHOUT_SESSIONS),
-            "capabilities": CAPABILITIES,
-            "ttlMs": TTL_MS,
-            "cacheScope": "private",
-            "_meta": {META_SERVER: SELF},
-        }
-        if self._instructions:
-            found["instructions"] = self._instructions
-        return encode(found)
+        return encode(
+            {
+                "resultType": "complete",
+                "supportedVersions": list(WITHOUT_SESSIONS),
+                "capabilities": CAPABILITIES,
+                "ttlMs": TTL_MS,
+                "cacheScope": "private",
+                "_meta": {META_SERVER: SELF},
+            }
+        )
 
     def initialize(self, caller: Caller, mode: str, raw: Raw) -> tuple[McpSession, bytes]:
         """Settle on a revision: the one that was asked for, or else the newest that has a handshake."""
@@ -117,13 +109,7 @@ class McpMethods:
             raise RpcError(INVALID_PARAMS, "Invalid params: protocolVersion must be a string")
         revision = agreed(wanted)
         session = McpSession(caller, revision, mode, capabilities if isinstance(capabilities, dict) else {})
-        welcome: dict[str, Json] = {
-            "protocolVersion": revision.name,
-            "capabilities": CAPABILITIES,
-            "serverInfo": SELF,
-        }
-        if self._instructions:
-            welcome["instructions"] = self._instructions
+        welcome = {"protocolVersion": revision.name, "capabilities": CAPABILITIES, "serverInfo": SELF}
         return session, encode(welcome)
 
     async def _set_level(self, visit: Visit, params: dict[str, Any]) -> bytes:

@@ -48,8 +48,8 @@ class StdioSession(McpSession):
 class StdioServer:
     """Serves until the client closes its end. Requests run side by side, answers come as they are ready."""
 
-    def __init__(self, surface: McpSurface, caller: Caller, mode: str | None = None) -> None:
-        self.surface, self.caller, self.mode = surface, caller, mode or caller.mode
+    def __init__(self, surface: McpSurface, caller: Caller) -> None:
+        self.surface, self.caller = surface, caller
         self.session: StdioSession | None = None
         self._writer: LineWriter | None = None
         self._visits: dict[bytes, Visit] = {}
@@ -126,7 +126,7 @@ class StdioServer:
         return StdioVisit(
             self._agent(),
             revision,
-            self.mode,
+            self.caller.mode,
             session,
             number,
             meta,
@@ -146,7 +146,7 @@ class StdioServer:
     def _initialize(self, message: Message) -> None:
         if self.session is not None:
             raise RpcError(INVALID_REQUEST, "The session is initialized already")
-        session, welcome = self.surface.methods.initialize(self._agent(), self.mode, message.params)
+        session, welcome = self.surface.methods.initialize(self._agent(), self.caller.mode, message.params)
         self.session = StdioSession(self, session)
         self.surface.notices.join(self.session)
         self.send(response(bytes(message.id), welcome))

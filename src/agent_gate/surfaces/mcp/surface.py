@@ -106,7 +106,6 @@ class McpSurface:
         clock: Clock | None = None,
         hold: float = HOLD_SECONDS,
         beat: float = BEAT_SECONDS,
-        instructions: str = "",
         issuer: Callable[[], str | None] = lambda: None,
         shared: SharedSessions | None = None,
         session_over: Callable[[str, str], None] = lambda _caller, _session: None,
@@ -121,7 +120,7 @@ class McpSurface:
         self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
         self.contexts = Contexts(contexts, shelf, Reads(self.calling, shelf, denies), clock)
         self.watches = Watches(self.contexts, clock)
-        self.methods = McpMethods(self.lists, self.contexts, self.watches, instructions)
+        self.methods = McpMethods(self.lists, self.contexts, self.watches)
         self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)
         self.sessions = McpSessions(clock, self.notices.join, self.leave)
         self._checks = Repeated(shelf)

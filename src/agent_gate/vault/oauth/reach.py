@@ -106,9 +106,9 @@ class WebAnswer:
 class Web:
     """Bounded requests under `Reach`."""
 
-    def __init__(self, clock: Clock, named: Pool | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._named = named or Pool()
+        self._named = Pool()
         self._public = Pool(resolve=resolve_public)
 
     async def aclose(self) -> None:
