@@ -12,7 +12,6 @@ from agent_gate.config.clients.model import (
     ClientProgram,
     GatewayEntry,
     Surroundings,
-    stdio,
 )
 from agent_gate.config.files.jsonedit import Jsonc
 from agent_gate.errors import ConfigError
@@ -43,7 +42,7 @@ def projects(own: Path, place: Surroundings) -> list[str]:
 
 def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
-        return {"type": "stdio", **stdio(gateway)}
+        return {"type": "stdio", **gateway.as_program()}
     return {"type": "http", "url": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
 
 

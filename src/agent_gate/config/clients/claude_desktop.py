@@ -1,7 +1,7 @@
 """Claude Desktop: `mcpServers` in `claude_desktop_config.json`; it starts programs and expands no variables."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import ClientFile, ClientProgram, Surroundings, stdio
+from agent_gate.config.clients.model import ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 
@@ -16,7 +16,7 @@ CLIENT = ClientProgram(
     files=files,
     syntax=Jsonc(),
     read=standard,
-    write=stdio,
+    write=GatewayEntry.as_program,
     expands=False,
     note="Restart Claude Desktop afterwards.",
 )

@@ -1,14 +1,7 @@
 """Cline: `mcpServers` in the settings it keeps inside VS Code; it passes no environment on and expands nothing."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 NAME = "cline_mcp_settings.json"
@@ -23,7 +16,7 @@ def files(place: Surroundings) -> list[ClientFile]:
 
 
 def write(gateway: GatewayEntry) -> ClientEntry:
-    return {**stdio(gateway), "disabled": False, "autoApprove": []}
+    return {**gateway.as_program(), "disabled": False, "autoApprove": []}
 
 
 CLIENT = ClientProgram(

@@ -5,14 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.tomledit import Toml
 
 
@@ -44,7 +37,7 @@ def time_of(raw: Mapping[str, Any]) -> ClientEntry:
 
 def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
-        return stdio(gateway) | ({} if gateway.token_file else {"env_vars": ["AGENT_TOKEN"]})
+        return gateway.as_program() | ({} if gateway.token_file else {"env_vars": ["AGENT_TOKEN"]})
     return {"url": gateway.endpoint, "bearer_token_env_var": "AGENT_TOKEN"}
 
 

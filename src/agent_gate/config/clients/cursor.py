@@ -1,14 +1,7 @@
 """Cursor: `mcpServers` in `~/.cursor/mcp.json` and a project's `.cursor/mcp.json`, with `${env:NAME}`."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 
@@ -21,7 +14,7 @@ def files(place: Surroundings) -> list[ClientFile]:
 
 def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
-        return stdio(gateway)
+        return gateway.as_program()
     return {"url": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}
 
 

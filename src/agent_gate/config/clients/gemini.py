@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import patience, remote, rewrite, standard
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
@@ -45,7 +38,7 @@ def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         # Variables that look like secrets reach a server only where its entry names them.
         env = {} if gateway.token_file else {"env": {"AGENT_TOKEN": "${AGENT_TOKEN}"}}
-        return {**stdio(gateway), **env}
+        return {**gateway.as_program(), **env}
     return {"httpUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
 
 

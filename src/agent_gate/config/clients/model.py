@@ -101,6 +101,10 @@ class GatewayEntry:
         given = [part for name, value in options.items() if value for part in (name, value)]
         return ["bridge", self.endpoint, *given]
 
+    def as_program(self) -> ClientEntry:
+        """The entry of a client that starts the bridge."""
+        return {"command": self.command, "args": self.bridge}
+
 
 class Syntax(Protocol):
     """Edits of one block in one kind of file, as text; everything else stays byte for byte."""
@@ -131,7 +135,3 @@ class ClientProgram:
     expands: bool = True
     note: str = ""
     command: Callable[[GatewayEntry], list[str]] | None = None
-
-
-def stdio(gateway: GatewayEntry) -> ClientEntry:
-    return {"command": gateway.command, "args": gateway.bridge}

@@ -4,14 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import INPUT, rewrite, standard
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 from agent_gate.config.files.variables import variable
 
@@ -32,7 +25,7 @@ def read(raw: Mapping[str, Any]) -> ClientEntry:
 
 def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
-        return {"type": "stdio", **stdio(gateway)}
+        return {"type": "stdio", **gateway.as_program()}
     return {
         "type": "http",
         "url": gateway.endpoint,

@@ -1,14 +1,7 @@
 """Windsurf: `mcpServers` in `~/.codeium/windsurf/mcp_config.json`, where an address is `serverUrl`."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 
@@ -19,7 +12,7 @@ def files(place: Surroundings) -> list[ClientFile]:
 
 def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
-        return stdio(gateway)
+        return gateway.as_program()
     return {"serverUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}
 
 

@@ -4,14 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, standard
-from agent_gate.config.clients.model import (
-    ClientEntry,
-    ClientFile,
-    ClientProgram,
-    GatewayEntry,
-    Surroundings,
-    stdio,
-)
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 
@@ -31,7 +24,7 @@ def read(raw: Mapping[str, Any]) -> ClientEntry:
 
 
 def write(gateway: GatewayEntry) -> ClientEntry:
-    return {"source": "custom", **stdio(gateway), "env": {}}
+    return {"source": "custom", **gateway.as_program(), "env": {}}
 
 
 CLIENT = ClientProgram(name="zed", title="Zed", files=files, syntax=Jsonc(), read=read, write=write)
