@@ -15,7 +15,7 @@ import msgspec
 from click.core import ParameterSource
 
 from agent_gate.cli.arguments import FORMAT
-from agent_gate.cli.output import cleaned, say
+from agent_gate.cli.output import PATH, cleaned, say
 from agent_gate.cli.seconds import Seconds
 from agent_gate.client.client import Client
 from agent_gate.client.link import GatewayPlace
@@ -119,9 +119,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
             callback=warn_of_token,
             help="This agent's token; better in AGENT_TOKEN.",
         ),
-        click.option(
-            "--ca", envvar="AGENT_GATE_CA", type=click.Path(path_type=Path), help="Certificate to trust."
-        ),
+        click.option("--ca", envvar="AGENT_GATE_CA", type=PATH, help="Certificate to trust."),
         click.option(
             "--fingerprint",
             envvar="AGENT_GATE_FINGERPRINT",

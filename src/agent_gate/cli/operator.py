@@ -15,7 +15,7 @@ from urllib.parse import quote
 import click
 
 from agent_gate.cli.advice import complete
-from agent_gate.cli.output import json_option, print_json, say
+from agent_gate.cli.output import PATH, json_option, print_json, say
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
@@ -196,12 +196,15 @@ def configured_socket(config: Path) -> Path:
     return beside(given.mark, Path(name))
 
 
+def socket_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--admin-socket` and `--config`, which name a gateway of this machine."""
+    function = click.option("--config", type=PATH, help=CONFIG_HELP)(function)
+    return click.option("--admin-socket", type=PATH, help=SOCKET_HELP)(function)
+
+
 def admin_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--admin-socket`, `--config` and `--json`, for every operator command."""
-    function = json_option(function)
-    function = with_option(remote_option())(function)
-    function = click.option("--config", type=click.Path(path_type=Path), help=CONFIG_HELP)(function)
-    return click.option("--admin-socket", type=click.Path(path_type=Path), help=SOCKET_HELP)(function)
+    """`--admin-socket`, `--config`, `--remote` and `--json`, for every operator command."""
+    return socket_options(with_option(remote_option())(json_option(function)))
 
 
 def with_option(option: click.Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -246,11 +249,10 @@ def shared_options() -> list[click.Option]:
         if as_json:
             ctx.obj["json"] = True
 
-    path = click.Path(path_type=Path)
     return [
-        click.Option(["--admin-socket"], type=path, help=SOCKET_HELP, callback=by_socket, expose_value=False),
+        click.Option(["--admin-socket"], type=PATH, help=SOCKET_HELP, callback=by_socket, expose_value=False),
         click.Option(
-            ["--config"], type=path, help=CONFIG_HELP, callback=by_config, expose_value=False, is_eager=True
+            ["--config"], type=PATH, help=CONFIG_HELP, callback=by_config, expose_value=False, is_eager=True
         ),
         remote_option(),
         click.Option(["--json"], is_flag=True, help=JSON_HELP, callback=by_json, expose_value=False),
@@ -277,9 +279,8 @@ def remote_option() -> click.Option:
                 with reporting():
                     ctx.obj["client"] = client_of(None, None)
 
-    path = click.Path(path_type=Path)
     return click.Option(
-        ["--remote"], type=path, help=REMOTE_HELP, callback=by_folder, expose_value=False, is_eager=True
+        ["--remote"], type=PATH, help=REMOTE_HELP, callback=by_folder, expose_value=False, is_eager=True
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,9 @@ import click
 from agent_gate.approval.render import visible, visible_lines
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+PATH = click.Path(path_type=Path)
 USUAL_CONFIG = Path("config.yaml")
-written_config_option = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=USUAL_CONFIG,
-    show_default=True,
-    help="Our configuration file.",
-)
+config_option = partial(click.option, "--config", type=PATH, default=USUAL_CONFIG, show_default=True)
 COLOURS = {
     "ready": "green",
     "completed": "green",

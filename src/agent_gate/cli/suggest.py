@@ -17,7 +17,8 @@ from agent_gate.cli.agent import OWN_CERTIFICATES, is_own
 from agent_gate.cli.operator import client_of
 from agent_gate.cli.toolhelp import mapping, plain
 from agent_gate.client.client import Client
-from agent_gate.errors import GatewayError
+from agent_gate.config.files.replace import replace_bytes
+from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.tls.trust import made_authority
 
 KEEP_SECONDS = 60.0
@@ -62,11 +63,8 @@ async def fetch(url: str, token: str, params: Mapping[str, Any]) -> list[dict[st
 def remember(path: Path, tools: list[dict[str, Any]]) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = path.with_suffix(f".{os.getpid()}")
-        fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps(tools), encoding="utf-8")
-        fresh.replace(path)
-    except OSError:
+        replace_bytes(path, json.dumps(tools).encode(), private=True)
+    except (OSError, ConfigError):
         return
 
 

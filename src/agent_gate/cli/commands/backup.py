@@ -10,7 +10,7 @@ import click
 
 from agent_gate.cli.diagnosis import SECRETS
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, say
+from agent_gate.cli.output import PATH, config_option, json_option, print_json, say
 from agent_gate.config.block import read_block
 from agent_gate.config.options import STORE
 from agent_gate.config.settings import StorageSettings
@@ -87,17 +87,11 @@ def nothing_half(folder: Path) -> Iterator[None]:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("config.yaml"),
-    show_default=True,
-    help="Configuration whose store to copy.",
-)
+@click.argument("folder", type=PATH)
+@config_option(help="Configuration whose store to copy.")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder of the store where `serve` was told it with --data; the configuration is not read.",
 )
 @click.option(

@@ -11,7 +11,7 @@ import click
 from agent_gate.access.people import OPERATOR
 from agent_gate.approval.channels.make import channel_people
 from agent_gate.cli.offline import look_at, tools_for_rules
-from agent_gate.cli.output import json_option, print_json, say
+from agent_gate.cli.output import PATH, config_option, json_option, print_json, say
 from agent_gate.config.configuration import doubts_of
 from agent_gate.config.load import Loaded
 from agent_gate.config.servers.section import SERVERS
@@ -147,16 +147,10 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
 
 
 @click.command()
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("config.yaml"),
-    show_default=True,
-    help="Configuration to check.",
-)
+@config_option(help="Configuration to check.")
 @click.option(
     "--permissions",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Rules file, instead of the one the configuration names.",
 )
 @json_option

@@ -29,7 +29,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, client_of, reporting
-from agent_gate.cli.output import json_option, print_json, put, say, written_config_option
+from agent_gate.cli.output import PATH, config_option, json_option, print_json, put, say
 from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
@@ -203,12 +203,12 @@ def where_the_token_is(program_: ClientProgram, told: GatewayEntry, config: Path
 @click.option(
     "--replace", is_flag=True, help="Import the client's servers and leave the gateway in their place."
 )
-@written_config_option
+@config_option(help="Our configuration file.")
 @click.option(
     "--stdio", is_flag=True, help="Let the client start the bridge even where it could connect itself."
 )
-@click.option("--token-file", type=click.Path(path_type=Path), help="File that holds the agent's token.")
-@click.option("--ca", type=click.Path(path_type=Path), envvar="AGENT_GATE_CA", help="Certificate to trust.")
+@click.option("--token-file", type=PATH, help="File that holds the agent's token.")
+@click.option("--ca", type=PATH, envvar="AGENT_GATE_CA", help="Certificate to trust.")
 @click.option("--fingerprint", help="The gateway's certificate, as sha256:HEX.")
 @click.option("--dry-run", is_flag=True, help="Print the new file and change nothing.")
 @json_option

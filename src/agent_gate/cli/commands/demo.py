@@ -14,7 +14,7 @@ from agent_gate.cli.demo.notes import PATH as NOTES_PATH
 from agent_gate.cli.demo.notes import Notes
 from agent_gate.cli.demo.shop import Shop
 from agent_gate.cli.demo.starter import ensure_secrets, has_browser, write_starter
-from agent_gate.cli.output import say
+from agent_gate.cli.output import PATH, say
 from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.server import Server
@@ -106,7 +106,7 @@ async def play(folder: Path, port: int | None, token_seconds: float) -> None:
 @click.command()
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("home"),
     show_default=True,
     help="Where configuration and data live.",

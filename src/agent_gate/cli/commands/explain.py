@@ -11,7 +11,7 @@ from agent_gate.approval.render import visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import paint, print_json, say
+from agent_gate.cli.output import PATH, paint, print_json, say
 from agent_gate.config.load import Loaded
 from agent_gate.config.settings import MADE_AGENT, AgentSettings
 from agent_gate.core.call import Caller
@@ -76,9 +76,7 @@ def explanation(found: dict[str, Any]) -> str:
 @click.argument("tool")
 @click.argument("arguments", nargs=-1)
 @click.option("--as", "caller", help="The agent that would call; by default the only one there is.")
-@click.option(
-    "--permissions", type=click.Path(path_type=Path), help="Rules file to try instead; explains offline."
-)
+@click.option("--permissions", type=PATH, help="Rules file to try instead; explains offline.")
 @click.option(
     "--offline", "without_gateway", is_flag=True, help="Read the files; do not ask a running gateway."
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import put
+from agent_gate.cli.output import PATH, put
 from agent_gate.errors import ConfigError
 from agent_gate.hosts import Host
 from agent_gate.hosts.component import HostSetup
@@ -80,13 +80,11 @@ def command() -> None:
 @click.argument("spec", metavar="MODULE:HOST")
 @click.option("--name", default="", help="The NAME it is paired under; otherwise what it calls itself.")
 @click.option("--listen", default="127.0.0.1:5225", show_default=True, help="Where the gateway reaches it.")
-@click.option("--socket", type=click.Path(path_type=Path), help="A Unix socket instead, for a gateway here.")
+@click.option("--socket", type=PATH, help="A Unix socket instead, for a gateway here.")
 @click.option("--gateway", default="", help="The gateway's peers: listener, wss://HOST:PORT, to publish to.")
 @click.option("--dial", is_flag=True, help="Do not listen: dial --gateway, and be called through that.")
 @click.option("--gateway-key", envvar="GATEWAY_PUBLIC_KEY_ED25519", default="", help=KEY_HELP)
-@click.option(
-    "--state", type=click.Path(path_type=Path), help="Its folder of keys; ./NAME.host if not given."
-)
+@click.option("--state", type=PATH, help="Its folder of keys; ./NAME.host if not given.")
 @click.option("--pair-again", is_flag=True, help="Forget the gateway it was paired with.")
 def run_command(
     spec: str,

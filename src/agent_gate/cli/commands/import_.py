@@ -21,15 +21,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import (
-    USUAL_CONFIG,
-    json_option,
-    print_json,
-    put,
-    say,
-    table,
-    written_config_option,
-)
+from agent_gate.cli.output import PATH, USUAL_CONFIG, config_option, json_option, print_json, put, say, table
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.files.dotenv import known_variables
@@ -119,10 +111,10 @@ def report(plan: Import, env_file: Path, dry_run: bool, step: str) -> None:
 
 @click.command("import")
 @click.argument("clients", nargs=-1, type=click.Choice(list(CLIENTS)))
-@written_config_option
+@config_option(help="Our configuration file.")
 @click.option(
     "--env-file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File for the secrets; by default .env beside the configuration.",
 )
 @click.option("--pick", "names", multiple=True, metavar="SERVER", help="Import this server; may be repeated.")

@@ -15,7 +15,7 @@ from agent_gate.access.keys import checked_name
 from agent_gate.access.tokens import new_token
 from agent_gate.cli.demo.starter import write_assistant, write_new, write_starter
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import say
+from agent_gate.cli.output import PATH, say
 from agent_gate.client.sync import SyncClient
 from agent_gate.config.files.dotenv import add_variables, known_variables, read_dotenv
 from agent_gate.config.files.yamledit import flow
@@ -176,7 +176,7 @@ def what_to_mend(folder: Path, wanted: Wanted) -> str:
 
 
 @click.command()
-@click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Where to write the files.")
+@click.option("--folder", type=PATH, default=Path(), help="Where to write the files.")
 @click.option(
     "--behind",
     type=click.Choice([HOME, ASSISTANT, NOTHING]),

@@ -8,7 +8,7 @@ import click
 
 from agent_gate.cli.commands.host import KEY_HELP, public_key, split_address
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import put, say
+from agent_gate.cli.output import PATH, put, say
 from agent_gate.hosts.component import HostSetup
 from agent_gate.hosts.kept import save_setup
 from agent_gate.hosts.server import HostServer
@@ -22,9 +22,7 @@ KINDS = {"subscriber": "subscriber", "listener": "listener", "cli": "operator"}
 @click.option("--listen", default="127.0.0.1:7443", show_default=True, help="Where the gateway pairs it.")
 @click.option("--gateway", required=True, help="The gateway's peers: listener, as wss://HOST:PORT.")
 @click.option("--gateway-key", envvar="GATEWAY_PUBLIC_KEY_ED25519", default="", help=KEY_HELP)
-@click.option(
-    "--state", type=click.Path(path_type=Path), help="Its folder of keys; ./NAME.peer if not given."
-)
+@click.option("--state", type=PATH, help="Its folder of keys; ./NAME.peer if not given.")
 def command(kind: str, name: str, listen: str, gateway: str, gateway_key: str, state: Path | None) -> None:
     """Be paired as NAME: `agent-gate pair KIND URL NAME` on the gateway does it. Ends once that is done."""
     with reporting():

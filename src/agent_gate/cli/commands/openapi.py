@@ -12,7 +12,7 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, put, say, table
+from agent_gate.cli.output import PATH, config_option, json_option, print_json, put, say, table
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.edit import Edit
@@ -111,14 +111,8 @@ def report(made: ToolFile, file: Path, config: Path, edit: Edit | None, *, dry_r
     metavar="PATTERN",
     help="Take what this names: 'GET *', '/pets*', an operationId, a tag.",
 )
-@click.option("--output", type=click.Path(path_type=Path), help="Tool file; by default tools/NAME.yaml.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("config.yaml"),
-    show_default=True,
-    help="Our configuration file, to which the service is added.",
-)
+@click.option("--output", type=PATH, help="Tool file; by default tools/NAME.yaml.")
+@config_option(help="Our configuration file, to which the service is added.")
 @click.option("--force", is_flag=True, help="Replace the tool file; a service that is there stays as it is.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made and write nothing.")
 @json_option

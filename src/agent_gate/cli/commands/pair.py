@@ -13,8 +13,8 @@ import click
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import unix_connect
 
-from agent_gate.cli.operator import client_of, nobody_answers, reporting, socket_of
-from agent_gate.cli.output import print_json, say
+from agent_gate.cli.operator import client_of, nobody_answers, reporting, socket_of, socket_options
+from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.errors import GatewayError, Internal, by_code
 from agent_gate.hosts import Host
 from agent_gate.hosts.component import HostSetup
@@ -24,15 +24,11 @@ from agent_gate.peers.encoding import from_base64
 PATIENCE = 180.0
 LISTEN_PATIENCE = 900.0
 LISTEN_HELP = "Wait ten minutes for a host that dials the peers: listener of this gateway."
-SOCKET_HELP = "The gateway's admin socket."
 PIN_HELP = "The fingerprint of the component's key, as it prints it when it starts."
 
 
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
-    path = click.Path(path_type=Path)
-    function = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
-    function = click.option("--config", type=path, help="Configuration whose admin socket to use.")(function)
-    return click.option("--admin-socket", type=path, help=SOCKET_HELP)(function)
+    return socket_options(json_option(function))
 
 
 def ask_person(fingerprint: str) -> bool:

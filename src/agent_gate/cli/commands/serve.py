@@ -20,7 +20,7 @@ import uvloop
 from agent_gate.access.hiding import hide_from_others
 from agent_gate.app import Gateway
 from agent_gate.cli.advice import complete
-from agent_gate.cli.output import say
+from agent_gate.cli.output import PATH, say
 from agent_gate.cli.qrcode import code_for_a_phone
 from agent_gate.cli.workers import end_with_parent, serve_workers
 from agent_gate.config.options import Options
@@ -237,13 +237,13 @@ def choose_config(config: Path | None, no_config: bool) -> Path | None:
 @click.command()
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Configuration file; without it config.yaml of this folder. Without any file, defaults and no sources.",
 )
 @click.option("--no-config", is_flag=True, help="Read no configuration, even where there is a config.yaml.")
 @click.option(
     "--permissions",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Rules file, instead of the one the configuration names.",
 )
 @click.option("--host", help="Address to listen on.")
@@ -251,7 +251,7 @@ def choose_config(config: Path | None, no_config: bool) -> Path | None:
 @click.option("--insecure", is_flag=True, help="Serve plain HTTP and WebSocket, without TLS.")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder for the store and the admin socket, whatever the configuration says; the admin page takes any free port.",
 )
 @click.option("--admin-host", help="Address of the operator's page.")
@@ -275,7 +275,7 @@ def choose_config(config: Path | None, no_config: bool) -> Path | None:
     help="Processes that serve together on one port, to use several cores; needs PostgreSQL.",
 )
 @click.option("--worker", type=int, hidden=True)
-@click.option("--lender", type=click.Path(path_type=Path), hidden=True)
+@click.option("--lender", type=PATH, hidden=True)
 def command(
     config: Path | None,
     no_config: bool,

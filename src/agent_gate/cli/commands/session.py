@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, put, say, table
+from agent_gate.cli.output import PATH, json_option, print_json, put, say, table
 from agent_gate.cli.sessions import Session, Sessions, exports
 
 CONFIG = "agent-gate.yaml"
@@ -85,10 +85,10 @@ def command() -> None:
 @click.option("--session", "given", help="The session's id; by default the hook's, else SESSION_ID.")
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help=f"Configuration; by default {CONFIG} of the project, if any.",
 )
-@click.option("--permissions", type=click.Path(path_type=Path), help="Rules file.")
+@click.option("--permissions", type=PATH, help="Rules file.")
 @json_option
 def start(given: str | None, config: Path | None, permissions: Path | None, as_json: bool) -> None:
     """Start this session's gateway in the background, on a free loopback port.
