@@ -17,12 +17,12 @@ class Passphrases:
         self._clock, self._wanted = clock, wanted
         self._guesses = Backoff(limit=GUESSES)
 
-    def check(self, person: str, given: str | None) -> bool:
-        """Whether the answer may count; raises `RateLimited` after too many wrong ones."""
+    def check(self, person: str, given: object) -> bool:
+        """Whether the answer may count with what was `given`, which is none unless it is a text; raises `RateLimited` after too many wrong ones."""
         wanted = self._wanted(person)
         if wanted is None:
             return True
-        if given is None:
+        if not isinstance(given, str):
             return False
         now = self._clock.monotonic()
         wait = self._guesses.wait(person, now)

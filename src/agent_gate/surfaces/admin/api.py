@@ -3,13 +3,12 @@
 from agent_gate import __version__
 from agent_gate.access.roles import Rights
 from agent_gate.errors import GatewayError
-from agent_gate.net.http import HttpAnswer, Request, error_response, json_response
+from agent_gate.net.http import HttpAnswer, Request, error_response
 from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes.agents import Agents
 from agent_gate.surfaces.admin.routes.approvals import Approvals
 from agent_gate.surfaces.admin.routes.connections import ConnectionRoutes
-from agent_gate.surfaces.admin.routes.economy import Economics
 from agent_gate.surfaces.admin.routes.entries import EntryRoutes
 from agent_gate.surfaces.admin.routes.gateways import GatewayRoutes
 from agent_gate.surfaces.admin.routes.live import Live
@@ -23,7 +22,7 @@ from agent_gate.surfaces.admin.routes.screens import ScreenRoutes
 from agent_gate.surfaces.admin.routes.sources import SourceRoutes
 from agent_gate.surfaces.admin.routes.tools import ToolRoutes
 from agent_gate.surfaces.admin.routes.vault import VaultRoutes
-from agent_gate.surfaces.admin.routing import OperatorRequest, Route, Routes
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route, RouteAnswer, Routes
 
 PARTS = (
     Overview,
@@ -32,7 +31,6 @@ PARTS = (
     Live,
     RecordRoutes,
     ToolRoutes,
-    Economics,
     EntryRoutes,
     SourceRoutes,
     ScreenRoutes,
@@ -66,5 +64,5 @@ class AdminApi:
         except GatewayError as error:
             return error_response(error)
 
-    async def _show_openapi(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, self.routes.openapi(__version__))
+    async def _show_openapi(self, _ask: OperatorRequest) -> RouteAnswer:
+        return self.routes.openapi(__version__)

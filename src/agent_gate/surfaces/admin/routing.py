@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from agent_gate.access.roles import Rights, Role, check_role
 from agent_gate.core.strict import parse
 from agent_gate.errors import ERROR_SCHEMA, InvalidArgs
-from agent_gate.net.http import HttpAnswer, Request, refusal
+from agent_gate.net.http import HttpAnswer, Request, Response, StreamResponse, json_response, refusal
 
 Properties = Mapping[str, Mapping[str, Any]]
 
@@ -50,7 +50,9 @@ class OperatorRequest:
             raise InvalidArgs(f"{name} must be a number") from None
 
 
-RouteHandler = Callable[[OperatorRequest], Awaitable[HttpAnswer]]
+RouteAnswer = Any
+"""What a route answers: a value, which is sent as JSON, or an `HttpAnswer` where there is more to say."""
+RouteHandler = Callable[[OperatorRequest], Awaitable[RouteAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ class Routes:
                 continue
             if route.method == request.method:
                 check_role(rights, route.needs, person)
-                return await route.handler(OperatorRequest(request, person, channel, rights, values))
+                told = await route.handler(OperatorRequest(request, person, channel, rights, values))
+                return told if isinstance(told, Response | StreamResponse) else json_response(200, told)
             allowed.add(route.method)
         if allowed:
             return refusal(

@@ -13,7 +13,7 @@ import msgspec
 from agent_gate.access.roles import EVERYTHING
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import GatewayError, InvalidArgs
-from agent_gate.net.http import HttpAnswer, Request, Response, error_response, json_response, refusal
+from agent_gate.net.http import HttpAnswer, Request, Response, error_response, refusal
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 from agent_gate.peers.authority import CertificateSubject
 from agent_gate.peers.authorization import PUBLISH, check_action
@@ -21,7 +21,7 @@ from agent_gate.peers.pairing import Wish
 from agent_gate.peers.roles import COMPONENT_TYPES, PeerNotes
 from agent_gate.surfaces.admin.admin import Peered
 from agent_gate.surfaces.admin.routes.peers import shown_peer
-from agent_gate.surfaces.admin.routing import TERMINAL, OperatorRequest, Route, Routes
+from agent_gate.surfaces.admin.routing import TERMINAL, OperatorRequest, Route, RouteAnswer, Routes
 
 log = logging.getLogger("agent_gate.admin")
 PREFIX = "/v1/"
@@ -86,29 +86,26 @@ class Pairings:
         except GatewayError as error:
             return error_response(error)
 
-    async def _show_identity(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _show_identity(self, _ask: OperatorRequest) -> RouteAnswer:
         identity = self._peering.identity
-        return json_response(
-            200,
-            {
-                "gateway_id": identity.gateway_id,
-                "public_key_ed25519": identity.key.public_text,
-                "fingerprint": identity.key.fingerprint,
-            },
-        )
+        return {
+            "gateway_id": identity.gateway_id,
+            "public_key_ed25519": identity.key.public_text,
+            "fingerprint": identity.key.fingerprint,
+        }
 
-    async def _pair(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _pair(self, ask: OperatorRequest) -> RouteAnswer:
         asked = read_wish(ask.request.body)
         wish = asked.wish()
         pairing_id = await self._peering.pair(wish, ask.person, trial=asked.test)
-        return json_response(200, self._result(asked, pairing_id))
+        return self._result(asked, pairing_id)
 
     def _result(self, asked: PairWish, pairing_id: str) -> dict[str, Any]:
         peer = None if asked.test else shown_peer(self._peering.peers.get(asked.component_id))
         return {"pairing_id": pairing_id, "endpoint": asked.endpoint, "peer": peer}
 
-    async def _rotate(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, shown_peer(await self._peering.rotate(ask.values["name"], ask.person)))
+    async def _rotate(self, ask: OperatorRequest) -> RouteAnswer:
+        return shown_peer(await self._peering.rotate(ask.values["name"], ask.person))
 
     def upgrade(self, request: Request, person: str) -> WebSocketHandler | Response:
         if request.path != WEBSOCKET:

@@ -18,7 +18,7 @@ from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Route, RouteAnswer
 from agent_gate.surfaces.admin.standing import show_standings
 
 ONLY_HERE = (
@@ -121,13 +121,13 @@ class Agents:
             "expires_at": agent.expires_at,
         }
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, [self._shown(caller) for caller in self._admin.who.callers()])
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
+        return [self._shown(caller) for caller in self._admin.who.callers()]
 
-    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_one(self, ask: OperatorRequest) -> RouteAnswer:
         caller = self._admin.caller(ask.values["name"])
         tools = await show_standings(self._admin.setup.policy(), self._admin.view.tools(caller), caller)
-        return json_response(200, self._shown(caller) | {"sees": tools})
+        return self._shown(caller) | {"sees": tools}
 
     async def _make(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
@@ -145,7 +145,7 @@ class Agents:
         log.info("An agent's token was made", extra={"agent": name, "by": ask.person})
         return json_response(201, self._shown(self._admin.caller(name)) | {"token": token})
 
-    async def _revoke(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _revoke(self, ask: OperatorRequest) -> RouteAnswer:
         name, grants = ask.values["name"], self._admin.grants
         ending = grants.ending(name)
         gone = await self._keys.revoke("agent", name, ending) or await self._signed_in.revoke_agent(
@@ -158,7 +158,7 @@ class Agents:
         grants.forget(name)
         self._admin.who.refresh_agents()
         log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
-        return json_response(200, {"revoked": name})
+        return {"revoked": name}
 
     async def _invite(self, ask: OperatorRequest) -> HttpAnswer:
         issuer = self._admin.who.issuer()
@@ -168,11 +168,9 @@ class Agents:
         log.info("An invitation was made", extra={"by": ask.person})
         return json_response(201, {"url": f"{issuer}/invite/{secret}", "seconds": INVITE_SECONDS})
 
-    async def _list_operators(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list_operators(self, _ask: OperatorRequest) -> RouteAnswer:
         keys = self._keys.list("operator")
-        return json_response(
-            200, [{"name": k.name, "person": k.person, "created_at": k.created_at} for k in keys]
-        )
+        return [{"name": k.name, "person": k.person, "created_at": k.created_at} for k in keys]
 
     async def _make_operator(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
@@ -183,12 +181,12 @@ class Agents:
         log.info("An operator token was made", extra={"operator": name, "by": ask.person})
         return json_response(201, {"name": name, "person": person, "token": token})
 
-    async def _revoke_operator(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _revoke_operator(self, ask: OperatorRequest) -> RouteAnswer:
         name = ask.values["name"]
         if not await self._keys.revoke("operator", name):
             raise InvalidArgs(f"There is no operator token named {name[:64]}")
         log.info("An operator token was revoked", extra={"operator": name, "by": ask.person})
-        return json_response(200, {"revoked": name})
+        return {"revoked": name}
 
     def _standing_in(self, ask: OperatorRequest, login: object) -> str:
         """Whose name the new login carries: the operator may choose, everybody else has only their own."""
@@ -217,7 +215,7 @@ class Agents:
             raise Forbidden(f"{person} logs in at the provider")
         return LoginLink(person)
 
-    async def _list_clients(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list_clients(self, _ask: OperatorRequest) -> RouteAnswer:
         listeners = self._admin.setup.listeners
         gateway = GatewayEntry(url=listeners.url(), fingerprint=listeners.fingerprint)
         config = self._admin.setup.configuration.options.config
@@ -237,4 +235,4 @@ class Agents:
             for client in CLIENTS.values()
         ]
         shown_gateway = {"url": gateway.url, "endpoint": gateway.endpoint, "fingerprint": gateway.fingerprint}
-        return json_response(200, msgspec.to_builtins({"gateway": shown_gateway, "clients": cards}))
+        return msgspec.to_builtins({"gateway": shown_gateway, "clients": cards})

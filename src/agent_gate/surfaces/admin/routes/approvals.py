@@ -10,11 +10,20 @@ from agent_gate.approval.pictures import read_picture
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.tool import Tool
 from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized, ViewFailed
-from agent_gate.net.http import HttpAnswer, Response, json_response
+from agent_gate.net.http import HttpAnswer, Response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.risks import Risks
-from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, TEXTS, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import (
+    FLAG,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    OperatorRequest,
+    Route,
+    RouteAnswer,
+)
 
 MOST_AT_ONCE = 1000
 Render = Callable[[Approval, Tool | None], dict[str, Any]]
@@ -79,11 +88,11 @@ class Approvals:
             Route("DELETE", "/api/grants/{id}", self._revoke, "Take a grant back", role="approver"),
         ]
 
-    async def _list(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _list(self, ask: OperatorRequest) -> RouteAnswer:
         state = ask.param("state") or "pending"
         render = shown.approval_row if ask.param("brief") else shown.approval
         found = self._inbox.open() if state == "pending" else await self._list_past(ask, state)
-        return json_response(200, [await self._show(ask, approval, render) for approval in found])
+        return [await self._show(ask, approval, render) for approval in found]
 
     async def _show(self, ask: OperatorRequest, approval: Approval, render: Render) -> dict[str, Any]:
         tool = self._tool(approval)
@@ -97,7 +106,7 @@ class Approvals:
         limit, before = int(ask.number("limit", 100, 1000)), ask.number("before", 0, 1e12) or None
         return await self._inbox.list_past(limit, before, ended=state == "answered")
 
-    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_one(self, ask: OperatorRequest) -> RouteAnswer:
         approval = await self._inbox.find(ask.values["id"])
         tool = self._tool(approval)
         whole = await self._show(ask, approval, shown.approval)
@@ -105,7 +114,7 @@ class Approvals:
         named = approval.decision.approvers or people.names()
         answers = [name for name in named if people.rights(name).answer_for(approval.namespace)]
         details = shown.details(approval, tool)
-        return json_response(200, whole | {"details": details, "may_answer": answers})
+        return whole | {"details": details, "may_answer": answers}
 
     async def _show_picture(self, ask: OperatorRequest) -> HttpAnswer:
         approval = await self._inbox.find(ask.values["id"])
@@ -121,10 +130,7 @@ class Approvals:
             raise InvalidArgs(
                 'Answer with {"verdict": "approve" or "deny", "lifetime": "once", "session", "hour" or "always"}'
             )
-        passphrase = body.get("passphrase")
-        if not self._admin.who.passphrases.check(
-            ask.person, passphrase if isinstance(passphrase, str) else None
-        ):
+        if not self._admin.who.passphrases.check(ask.person, body.get("passphrase")):
             raise Unauthorized("This gateway wants the approver's passphrase with every answer")
         terms = body.get("terms") or {}
         if not isinstance(terms, dict):
@@ -139,15 +145,15 @@ class Approvals:
             terms=terms,
         )
 
-    async def _answer(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _answer(self, ask: OperatorRequest) -> RouteAnswer:
         answer = self._said(ask, ask.body())
         approval = await self._inbox.find(ask.values["id"])
         check_answer(ask.rights, approval.namespace, ask.person)
         answered = await self._admin.calls.answer(approval.id, answer)
         became = shown.became(answered, await self._admin.calls.learn_outcome(answered))
-        return json_response(200, shown.approval(answered, self._tool(answered)) | {"became": became})
+        return shown.approval(answered, self._tool(answered)) | {"became": became}
 
-    async def _answer_many(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _answer_many(self, ask: OperatorRequest) -> RouteAnswer:
         """Each question is answered on its own; one that is gone already does not stop the others."""
         body = ask.body()
         ids = body.get("ids")
@@ -155,9 +161,7 @@ class Approvals:
             raise InvalidArgs(f"ids must list 1 to {MOST_AT_ONCE} approvals")
         answer = self._said(ask, body)
         answered = [(str(id_), await self._try_answer(ask, str(id_), answer)) for id_ in ids]
-        return json_response(
-            200, {"results": await asyncio.gather(*(self._tell(*each) for each in answered))}
-        )
+        return {"results": await asyncio.gather(*(self._tell(*each) for each in answered))}
 
     async def _try_answer(
         self, ask: OperatorRequest, approval_id: str, answer: Answer
@@ -177,21 +181,18 @@ class Approvals:
         became = shown.became(answered, await self._admin.calls.learn_outcome(answered))
         return {"id": approval_id, "state": str(answered.state), "became": became}
 
-    async def _list_grants(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _list_grants(self, ask: OperatorRequest) -> RouteAnswer:
         await self._admin.record.store.flush()
-        return json_response(
-            200,
-            [
-                shown.grant(g) | {"you_may": ["revoke"] if ask.rights.answer_for(g.namespace) else []}
-                for g in await self._admin.grants.list()
-            ],
-        )
+        return [
+            shown.grant(g) | {"you_may": ["revoke"] if ask.rights.answer_for(g.namespace) else []}
+            for g in await self._admin.grants.list()
+        ]
 
-    async def _revoke(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _revoke(self, ask: OperatorRequest) -> RouteAnswer:
         asked, live = ask.values["id"], await self._admin.grants.list()
         matches = [grant for grant in live if grant.id.startswith(asked) or grant.id.endswith(asked)]
         if len(matches) == 1:
             check_answer(ask.rights, matches[0].namespace, ask.person)
         if len(matches) != 1 or not await self._admin.grants.revoke(matches[0].id):
             raise InvalidArgs("There is no one live grant with that id. See `agent-gate grants list`")
-        return json_response(200, {"revoked": matches[0].id})
+        return {"revoked": matches[0].id}

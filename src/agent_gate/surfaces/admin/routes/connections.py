@@ -1,14 +1,13 @@
 """Accounts as an operator connects them. Each act is a call of the source `connections`, and so on record."""
 
 from dataclasses import asdict
-from typing import Any
+from functools import partial
 
 from agent_gate.core.call import Call, Caller
 from agent_gate.core.strict import parse
 from agent_gate.errors import Internal, InvalidArgs
-from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route, RouteAnswer
 
 
 class ConnectionRoutes:
@@ -30,7 +29,13 @@ class ConnectionRoutes:
                 body={"code": TEXT},
                 required=("code",),
             ),
-            Route("POST", "/servers/{key}/auth/start", self._start, "Begin a sign-in", body={"agent": TEXT}),
+            Route(
+                "POST",
+                "/servers/{key}/auth/start",
+                partial(self._act, tool="start"),
+                "Begin a sign-in",
+                body={"agent": TEXT},
+            ),
             Route(
                 "GET",
                 "/servers/{key}/auth/status",
@@ -41,7 +46,7 @@ class ConnectionRoutes:
             Route(
                 "POST",
                 "/servers/{key}/auth/code",
-                self._take_code,
+                partial(self._act, tool="code", given="code"),
                 "Finish a sign-in with a pasted code or address",
                 body={"code": TEXT, "agent": TEXT},
                 required=("code",),
@@ -49,7 +54,7 @@ class ConnectionRoutes:
             Route(
                 "POST",
                 "/servers/{key}/auth/key",
-                self._take_key,
+                partial(self._act, tool="key", given="key"),
                 "Store a key and check it",
                 body={"key": TEXT, "agent": TEXT},
                 required=("key",),
@@ -57,38 +62,25 @@ class ConnectionRoutes:
             Route(
                 "POST",
                 "/servers/{key}/auth/end",
-                self._end,
+                partial(self._act, tool="end"),
                 "Forget an account and revoke its tokens",
                 body={"agent": TEXT},
             ),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, [asdict(state) for state in self._sign_ins.all()])
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
+        return [asdict(state) for state in self._sign_ins.all()]
 
-    async def _show_status(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(
-            200,
-            asdict(self._sign_ins.status(ask.values["key"], self._sign_ins.holder(ask.param("agent") or ""))),
+    async def _show_status(self, ask: OperatorRequest) -> RouteAnswer:
+        return asdict(
+            self._sign_ins.status(ask.values["key"], self._sign_ins.holder(ask.param("agent") or ""))
         )
 
-    async def _start(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, await self._act(ask, "start"))
-
-    async def _take_code(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, await self._act(ask, "code", "code"))
-
-    async def _take_code_alone(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _take_code_alone(self, ask: OperatorRequest) -> RouteAnswer:
         ask.values["key"] = await self._sign_ins.find_begun(str(ask.body().get("code", "")), ask.person)
-        return await self._take_code(ask)
+        return await self._act(ask, "code", "code")
 
-    async def _take_key(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, await self._act(ask, "key", "key"))
-
-    async def _end(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, await self._act(ask, "end"))
-
-    async def _act(self, ask: OperatorRequest, tool: str, given: str = "") -> Any:
+    async def _act(self, ask: OperatorRequest, tool: str, given: str = "") -> RouteAnswer:
         """Call a tool of the source `connections` for the person who asks."""
         source = ask.values["key"]
         self._sign_ins.status(source)

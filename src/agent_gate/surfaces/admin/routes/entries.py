@@ -17,7 +17,7 @@ from agent_gate.config.files.yamlfile import read_text
 from agent_gate.config.servers.clientfile import servers_of
 from agent_gate.config.servers.section import YAML_SUFFIXES
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized, ViewFailed
-from agent_gate.net.http import HttpAnswer, json_response
+from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import (
     FLAG,
@@ -27,6 +27,7 @@ from agent_gate.surfaces.admin.routing import (
     TEXTS,
     OperatorRequest,
     Route,
+    RouteAnswer,
 )
 from agent_gate.surfaces.admin.trust import is_off, needs_trust, secrets_in
 
@@ -191,7 +192,7 @@ class EntryRoutes:
             return EntryPlace(main, "mcpServers", key, YAML)
         raise InvalidArgs(f"{other} is another program's file. Change it there; it is read again by itself")
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
         main = self._file()
         _, plain = YAML.current(main)
         other = servers_file_of(main, plain)
@@ -200,7 +201,7 @@ class EntryRoutes:
             editor = editor_of(other)
             own = blocks(other, editor.current(other)[1]) if editor is not None else {}
             found += self._entries(other, own or {"servers": servers_of(other)}, fixed=not own)
-        return json_response(200, found)
+        return found
 
     def _entries(
         self, file: Path, kinds: Mapping[str, Mapping[str, Any]], *, fixed: bool = False
@@ -230,7 +231,7 @@ class EntryRoutes:
         }
         return told | {"more": [name for name in entry if name not in SHOWN]}
 
-    async def _change(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _change(self, ask: OperatorRequest) -> RouteAnswer:
         kind, key, body = ask.values["kind"], ask.values["key"], ask.body()
         if kind not in KINDS:
             raise InvalidArgs(f"An entry is one of {', '.join(KINDS)}")
@@ -251,7 +252,7 @@ class EntryRoutes:
             has_account=self._admin.secrets.has_account(key),
         )
         if not body.get("apply"):
-            return json_response(200, shown | {"needs_trust": risky})
+            return shown | {"needs_trust": risky}
         if body.get("digest") != digest(edit):
             raise InvalidArgs("The file is not what was shown. Look at the difference again")
         if risky and not self._is_trusted(ask, body.get("passphrase")):
@@ -268,7 +269,7 @@ class EntryRoutes:
             "An entry of the configuration was changed",
             extra={"person": ask.person, "entry": f"{kind}.{key}"},
         )
-        return json_response(200, shown | {"applied": True})
+        return shown | {"applied": True}
 
     async def _find_known(self, known: object) -> set[str]:
         """The secrets of the vault that whoever asks shows to know: those they may send wherever they like."""
@@ -312,9 +313,9 @@ class EntryRoutes:
         self._held[name] = held
         return name
 
-    async def _list_held(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list_held(self, _ask: OperatorRequest) -> RouteAnswer:
         mask = self._admin.secrets.mask
-        found = [
+        return [
             {
                 "id": name,
                 "entry": f"{one.kind}.{one.key}",
@@ -324,9 +325,8 @@ class EntryRoutes:
             }
             for name, one in self._held.items()
         ]
-        return json_response(200, found)
 
-    async def _accept(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _accept(self, ask: OperatorRequest) -> RouteAnswer:
         if ask.channel != TERMINAL:
             raise InvalidArgs(
                 "What starts a program is accepted on the gateway's own terminal: agent-gate entries accept ID"
@@ -341,4 +341,4 @@ class EntryRoutes:
         log.info(
             "A change that starts a program was accepted", extra={"person": ask.person, "by": held.person}
         )
-        return json_response(200, {"accepted": f"{held.kind}.{held.key}", "file": str(held.file)})
+        return {"accepted": f"{held.kind}.{held.key}", "file": str(held.file)}

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.store.gateways import FellowGateway
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route, RouteAnswer
 
 
 def shown(one: FellowGateway, me: str, holds: list[str]) -> dict[str, Any]:
@@ -47,5 +46,5 @@ class GatewayRoutes:
     def routes(self) -> list[Route]:
         return [Route("GET", "/api/gateways", self._list, "The gateways that share this store")]
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, await list_gateways(self._admin))
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
+        return await list_gateways(self._admin)

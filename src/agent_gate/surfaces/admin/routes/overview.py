@@ -6,13 +6,13 @@ from typing import Any
 from agent_gate import __version__
 from agent_gate.calls.perform import Performance
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import HttpAnswer, Response, json_response
+from agent_gate.net.http import HttpAnswer, Response
 from agent_gate.observe.trends import RANGES
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.needs import needs
 from agent_gate.surfaces.admin.reasons import SAYS
 from agent_gate.surfaces.admin.routes.gateways import list_gateways
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route, RouteAnswer
 
 
 def running(performance: Performance) -> dict[str, Any]:
@@ -68,35 +68,33 @@ class Overview:
             Route("GET", "/metrics", self._show_metrics, "Prometheus"),
         ]
 
-    async def _show_status(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, status(self._admin) | {"gateways": await list_gateways(self._admin)})
+    async def _show_status(self, _ask: OperatorRequest) -> RouteAnswer:
+        return status(self._admin) | {"gateways": await list_gateways(self._admin)}
 
-    async def _show_me(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_me(self, ask: OperatorRequest) -> RouteAnswer:
         wants = not self._admin.who.passphrases.check(ask.person, None)
         narrowed = ask.rights.namespaces
-        me = {
+        return {
             "person": ask.person,
             "channel": ask.channel,
             "passphrase": wants,
             "may": ask.rights.may(),
             "namespaces": None if narrowed is None else sorted(narrowed),
         }
-        return json_response(200, me)
 
-    async def _reload(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, {"reloaded": True, "warnings": await self._admin.setup.reload()})
+    async def _reload(self, _ask: OperatorRequest) -> RouteAnswer:
+        return {"reloaded": True, "warnings": await self._admin.setup.reload()}
 
-    async def _show_now(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _show_now(self, _ask: OperatorRequest) -> RouteAnswer:
         calls = self._admin.calls
         kept = [one.name for one in await self._admin.secrets.custody.secrets.list_names()]
-        now = {
+        return {
             "running": [running(performance) for performance in calls.running()],
             "pending": len(calls.inbox.open()),
             "needs": list(needs(self._admin, kept)),
         }
-        return json_response(200, now)
 
-    async def _show_trends(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_trends(self, ask: OperatorRequest) -> RouteAnswer:
         admin, span = self._admin, RANGES.get(ask.param("range") or "hour")
         if span is None:
             raise InvalidArgs(f"range must be one of {', '.join(RANGES)}")
@@ -109,7 +107,7 @@ class Overview:
             for labels, row in sorted(sources.values.items())
         ]
         reasons = [{"code": code, "says": SAYS.get(code, code), "count": n} for code, n in found["reasons"]]
-        return json_response(200, found | {"reasons": reasons, "sources": means})
+        return found | {"reasons": reasons, "sources": means}
 
     async def _check_gateway(self, wanted: str | None, counted: Iterable[str]) -> None:
         """One that is gone is still known by what it did."""

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.peers.encoding import from_base64
 from agent_gate.peers.records import Peer
 from agent_gate.peers.roles import ROLES
 from agent_gate.peers.signing import key_fingerprint
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import FLAG, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import FLAG, OperatorRequest, Route, RouteAnswer
 
 
 def shown_peer(peer: Peer) -> dict[str, Any]:
@@ -50,19 +49,17 @@ class PeerRoutes:
             ),
         ]  # fmt: skip
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, [shown_peer(peer) for peer in self._peering.known()])
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
+        return [shown_peer(peer) for peer in self._peering.known()]
 
-    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, shown_peer(self._peering.peers.get(ask.values["name"])))
+    async def _show_one(self, ask: OperatorRequest) -> RouteAnswer:
+        return shown_peer(self._peering.peers.get(ask.values["name"]))
 
-    async def _revoke(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _revoke(self, ask: OperatorRequest) -> RouteAnswer:
         name = ask.values["name"]
         await self._peering.revoke(name, ask.person)
-        return json_response(200, shown_peer(self._peering.peers.get(name)))
+        return shown_peer(self._peering.peers.get(name))
 
-    async def _trust(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _trust(self, ask: OperatorRequest) -> RouteAnswer:
         trusted = ask.body().get("trusted", True) is True
-        return json_response(
-            200, shown_peer(await self._peering.trust(ask.values["name"], ask.person, trusted=trusted))
-        )
+        return shown_peer(await self._peering.trust(ask.values["name"], ask.person, trusted=trusted))

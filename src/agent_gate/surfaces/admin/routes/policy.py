@@ -13,13 +13,12 @@ from agent_gate.core.facts import PREFIX, beside, signed_facts
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs, ToolNotFound
-from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.rule import Rule
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OBJECT, TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import OBJECT, TEXT, OperatorRequest, Route, RouteAnswer
 
 LINE = re.compile(r":(\d+)(?::\d+)?$")
 LONGEST_FILE = 1 << 20
@@ -97,21 +96,19 @@ class PolicyRoutes:
             ),
         ]
 
-    async def _show_file(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _show_file(self, _ask: OperatorRequest) -> RouteAnswer:
         policy, path = self._admin.setup.policy(), self._admin.setup.configuration.permissions()
         faults: dict[str, list[str]] = {}
         for finding in self._admin.setup.policy_faults.lint():
             faults.setdefault(finding.where, []).append(finding.message)
         ordered = [rule for effect in ORDER for rule in policy.rules if rule.action == effect]
         rules = [self._rule(rule, faults) for rule in (*ordered, *policy.defaults)]
-        return json_response(
-            200, {"file": str(path) if path else None, "text": read_text(path), "rules": rules}
-        )
+        return {"file": str(path) if path else None, "text": read_text(path), "rules": rules}
 
     def _rule(self, rule: Rule, faults: dict[str, list[str]]) -> dict[str, Any]:
         return shown.rule(rule) | {"line": line_of(rule.where), "faults": faults.get(rule.where, [])}
 
-    async def _explain(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _explain(self, ask: OperatorRequest) -> RouteAnswer:
         body = ask.body()
         name, arguments = str(body.get("tool", "")), body.get("arguments", {})
         caller = meant(self._admin.who.callers(), body.get("caller"))
@@ -121,4 +118,4 @@ class PolicyRoutes:
         if not isinstance(arguments, dict):
             raise InvalidArgs("arguments must be an object")
         check_sees(caller, tool)
-        return json_response(200, explained(self._admin.setup.policy(), tool, arguments, caller))
+        return explained(self._admin.setup.policy(), tool, arguments, caller)

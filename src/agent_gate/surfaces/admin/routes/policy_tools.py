@@ -18,7 +18,7 @@ from agent_gate.policy.simulate import Recorded, Simulation, recorded
 from agent_gate.policy.suggest import TOLD_OF_QUESTIONS, past_questions, rule_from, suggest
 from agent_gate.policy.written import policy_of
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, OperatorRequest, Route, RouteAnswer
 
 log = logging.getLogger("agent_gate.admin")
 PAGE = 1000
@@ -110,7 +110,7 @@ class PolicyTools:
             lambda: json_response(200, asdict(simulation.report()) | {"more": more})
         )
 
-    async def _suggest(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _suggest(self, ask: OperatorRequest) -> RouteAnswer:
         since = ask.number("since", self._admin.clock.now() - 4 * WEEK, 1e12)
         rows = [
             row.decoded()
@@ -121,11 +121,9 @@ class PolicyTools:
         questions = past_questions(rows)
         find = self._admin.shelf.catalog.find
         found = await asyncio.to_thread(suggest, self._admin.setup.policy(), questions, find)
-        return json_response(
-            200, {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
-        )
+        return {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
 
-    async def _make(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _make(self, ask: OperatorRequest) -> RouteAnswer:
         body, path = ask.body(), self._path()
         said: dict[str, Json]
         if "remove" in body:
@@ -139,7 +137,7 @@ class PolicyTools:
             await self._admin.setup.write(path, edit, "The rules are as they were")
             log.info("The rules were changed", extra={"person": ask.person, "approval": body.get("approval")})
         shown = {"file": str(path), **said, "diff": edit.diff, "digest": digest(edit)}
-        return json_response(200, shown | {"applied": bool(body.get("apply"))})
+        return shown | {"applied": bool(body.get("apply"))}
 
     async def _rule(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
         """The rule that a suggestion says, or that answers a question."""
@@ -179,10 +177,7 @@ class PolicyTools:
         return edit
 
     def _check(self, ask: OperatorRequest, body: Mapping[str, Json], edit: Edit) -> None:
-        passphrase = body.get("passphrase")
-        if not self._admin.who.passphrases.check(
-            ask.person, passphrase if isinstance(passphrase, str) else None
-        ):
+        if not self._admin.who.passphrases.check(ask.person, body.get("passphrase")):
             raise Unauthorized("This gateway wants the approver's passphrase before it changes rules")
         if body.get("digest") != digest(edit):
             raise InvalidArgs("The file or the rule is not what was shown. Look at the difference again")

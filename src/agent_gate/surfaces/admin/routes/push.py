@@ -2,9 +2,8 @@
 
 from agent_gate.approval.channels.devices import PushDevice
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route, RouteAnswer
 
 SUBSCRIPTION = ("address", "p256dh", "auth")
 
@@ -37,24 +36,24 @@ class PushRoutes:
             ),
         ]
 
-    async def _list(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _list(self, ask: OperatorRequest) -> RouteAnswer:
         devices = [shown(device) for device in await self._pushing.read_of(ask.person)]
-        return json_response(200, {"key": await self._pushing.read_key(), "devices": devices})
+        return {"key": await self._pushing.read_key(), "devices": devices}
 
-    async def _add(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _add(self, ask: OperatorRequest) -> RouteAnswer:
         body = ask.body()
         name, address, p256dh, auth = (body.get(key, "") for key in ("name", *SUBSCRIPTION))
         if not all(isinstance(value, str) for value in (name, address, p256dh, auth)) or not address:
             raise InvalidArgs("Send the browser's subscription: {name, address, p256dh, auth}, each a text")
         device = await self._pushing.add(ask.person, name, address, p256dh, auth)
-        return json_response(200, shown(device))
+        return shown(device)
 
-    async def _remove(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _remove(self, ask: OperatorRequest) -> RouteAnswer:
         await self._pushing.remove(ask.person, ask.values["id"])
-        return json_response(200, {"removed": ask.values["id"]})
+        return {"removed": ask.values["id"]}
 
-    async def _try(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, {"taken": await self._pushing.try_out(ask.person, ask.values["id"])})
+    async def _try(self, ask: OperatorRequest) -> RouteAnswer:
+        return {"taken": await self._pushing.try_out(ask.person, ask.values["id"])}
 
 
 def shown(device: PushDevice) -> dict[str, str | float]:

@@ -12,11 +12,11 @@ from agent_gate.audit.query import Format, csv_lines, harmless
 from agent_gate.audit.record import Row
 from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import HttpAnswer, StreamResponse, json_response
+from agent_gate.net.http import HttpAnswer, StreamResponse
 from agent_gate.results.seen import read_seen
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.reasons import SAYS
-from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Route, RouteAnswer
 
 QUERY = {
     "caller": TEXT,
@@ -170,7 +170,7 @@ class RecordRoutes:
             ),
         ]
 
-    async def _show_page(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_page(self, ask: OperatorRequest) -> RouteAnswer:
         await self._store.flush()
         limit, cursor = int(ask.number("limit", 50, 1000)), ask.param("cursor")
         clock = self._admin.clock
@@ -182,9 +182,7 @@ class RecordRoutes:
         if ask.param("by") == "call":
             filters = self._call_filters(ask)
             found = await search_calls(self._store, filters, limit=limit, cursor=cursor, has_time=has_time)
-            return json_response(
-                200, {"calls": fitting(found.calls, filters), "next": found.cursor, "back_to": found.back_to}
-            )
+            return {"calls": fitting(found.calls, filters), "next": found.cursor, "back_to": found.back_to}
         filters_ = Filters(
             caller=ask.param("caller"),
             tool=ask.param("tool"),
@@ -195,7 +193,7 @@ class RecordRoutes:
         )
         page = await search(self._store, filters_, limit=limit, cursor=cursor, has_time=has_time)
         rows = [row.decoded() for row in page.rows]
-        return json_response(200, {"rows": rows, "next": page.cursor, "back_to": page.back_to})
+        return {"rows": rows, "next": page.cursor, "back_to": page.back_to}
 
     def _call_filters(self, ask: OperatorRequest) -> CallFilters:
         """What the query asks for; a tool may be given by any of its names, a source by its key."""
@@ -246,10 +244,10 @@ class RecordRoutes:
             return []
         return await show(self._store, approval.call_id)
 
-    async def _show_rows(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, await self._search(ask.values["id"]))
+    async def _show_rows(self, ask: OperatorRequest) -> RouteAnswer:
+        return await self._search(ask.values["id"])
 
-    async def _show_timeline(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_timeline(self, ask: OperatorRequest) -> RouteAnswer:
         rows, now = await self._search(ask.values["id"]), self._admin.clock.now()
         seen = await read_seen(self._store, rows[0]["call"], now) if ask.rights.include("operator") else None
         result = asdict(seen) | {"cut": seen.cut} if seen is not None else None
@@ -257,20 +255,20 @@ class RecordRoutes:
         told = {"spans": spans(rows, now), "rows": rows, "result": result, "keep": keep}
         call = summary(rows)
         says = SAYS.get((call["error"] or {}).get("code", call["state"]), "")
-        return json_response(200, {**call, **told, "says": says})
+        return {**call, **told, "says": says}
 
-    async def _verify(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _verify(self, _ask: OperatorRequest) -> RouteAnswer:
         await self._store.flush()
         ledger = self._admin.record
         report = await verify(self._store, ledger.audit_key, ledger.heads, ledger.cut_key)
-        return json_response(200, asdict(report) | {"ok": not report.problems})
+        return asdict(report) | {"ok": not report.problems}
 
-    async def _cut(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _cut(self, ask: OperatorRequest) -> RouteAnswer:
         days = ask.body().get("days")
         if not isinstance(days, int | float) or isinstance(days, bool):
             raise InvalidArgs("Say how many days are kept, as a number such as 90")
         await self._store.flush()
-        return json_response(200, {"rows": await self._admin.record.cut(days, ask.person)})
+        return {"rows": await self._admin.record.cut(days, ask.person)}
 
     async def _export(self, ask: OperatorRequest) -> HttpAnswer:
         await self._store.flush()

@@ -3,9 +3,9 @@
 from msgspec import to_builtins
 
 from agent_gate.errors import ViewFailed
-from agent_gate.net.http import HttpAnswer, Response, json_response
+from agent_gate.net.http import HttpAnswer, Response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route, RouteAnswer
 
 GONE = "This browser is not open any more"
 
@@ -23,9 +23,9 @@ class ScreenRoutes:
             Route("POST", "/api/browsers/{id}/stop", self._stop, "Close a browser at once"),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
         found = [screen for source in self._sources.watched() for screen in source.screens()]
-        return json_response(200, to_builtins(found))
+        return to_builtins(found)
 
     async def _show_picture(self, ask: OperatorRequest) -> HttpAnswer:
         for source in self._sources.watched():
@@ -34,8 +34,8 @@ class ScreenRoutes:
                 return Response(200, picture.body, content_type=picture.media_type.encode("ascii"))
         raise ViewFailed(GONE)
 
-    async def _stop(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _stop(self, ask: OperatorRequest) -> RouteAnswer:
         for source in self._sources.watched():
             if await source.stop_screen(ask.values["id"]):
-                return json_response(200, {"stopped": ask.values["id"]})
+                return {"stopped": ask.values["id"]}
         raise ViewFailed(GONE)

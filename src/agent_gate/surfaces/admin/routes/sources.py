@@ -8,7 +8,7 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.needs import HELD, SERVED, keyed, mending
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route, RouteAnswer
 
 
 class SourceRoutes:
@@ -49,21 +49,20 @@ class SourceRoutes:
             Route("POST", "/servers/{key}/disconnect", self._disconnect, "Close a source"),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list(self, _ask: OperatorRequest) -> RouteAnswer:
         secrets = keyed(self._admin)
-        found = [asdict(one) | mending(one, secrets.get(one.key, ())) for one in self._sources.states()]
-        return json_response(200, found)
+        return [asdict(one) | mending(one, secrets.get(one.key, ())) for one in self._sources.states()]
 
-    async def _show_failures(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_failures(self, ask: OperatorRequest) -> RouteAnswer:
         """Whose calls failed in the last hour and of which tools; how many failed in each of the last 24 hours."""
         key = ask.values["key"]
         namespace = next((one.namespace for one in self._sources.states() if one.key == key), key)
         found, hours = await self._admin.numbers.trends.read_failures(namespace)
         calls = [msgspec.structs.asdict(one) for one in found]
-        return json_response(200, {"count": sum(one.count for one in found), "calls": calls, "hours": hours})
+        return {"count": sum(one.count for one in found), "calls": calls, "hours": hours}
 
-    async def _show_log(self, ask: OperatorRequest) -> HttpAnswer:
-        return json_response(200, [line._asdict() for line in self._sources.lines(ask.values["key"])])
+    async def _show_log(self, ask: OperatorRequest) -> RouteAnswer:
+        return [line._asdict() for line in self._sources.lines(ask.values["key"])]
 
     async def _connect(self, ask: OperatorRequest) -> HttpAnswer:
         key = ask.values["key"]
@@ -75,18 +74,18 @@ class SourceRoutes:
             return json_response(202, {"connecting": key, "needs_auth": waits.reason})
         return json_response(202, {"connecting": key})
 
-    async def _disconnect(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _disconnect(self, ask: OperatorRequest) -> RouteAnswer:
         await self._sources.disconnect(ask.values["key"], ask.person)
-        return json_response(200, {"disconnected": ask.values["key"]})
+        return {"disconnected": ask.values["key"]}
 
-    async def _list_changes(self, _ask: OperatorRequest) -> HttpAnswer:
+    async def _list_changes(self, _ask: OperatorRequest) -> RouteAnswer:
         """Each with what it means for the calls of agents."""
         said = {True: HELD, False: SERVED}
-        return json_response(200, [asdict(one) | {"says": said[one.held]} for one in self._sources.changes()])
+        return [asdict(one) | {"says": said[one.held]} for one in self._sources.changes()]
 
-    async def _accept(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _accept(self, ask: OperatorRequest) -> RouteAnswer:
         body = ask.body()
         source, tool = str(body.get("source", "")), str(body.get("tool", ""))
         if not self._sources.accept(source, tool, str(body.get("pin", ""))):
             raise InvalidArgs(f"{source} has no changed definition of {tool}")
-        return json_response(200, {"accepted": tool})
+        return {"accepted": tool}

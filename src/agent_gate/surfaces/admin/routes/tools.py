@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.core.call import Call, Outcome, Pending
+from agent_gate.core.call import Call, Caller, Outcome, Pending
 from agent_gate.core.tool import Tool
 from agent_gate.discovery import tokens
+from agent_gate.discovery.economy import measure
 from agent_gate.errors import InvalidArgs, ToolNotFound
-from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Route, RouteAnswer
 from agent_gate.surfaces.admin.standing import show_standings, standing
 
 LONGEST_TRY = 60.0
@@ -75,9 +75,10 @@ class ToolRoutes:
                 query={"agent": TEXT, "wait": NUMBER},
                 role="operator",
             ),
+            Route("GET", "/api/economy", self._show_economy, "Tokens per mode, server and agent"),
         ]
 
-    async def _list(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _list(self, ask: OperatorRequest) -> RouteAnswer:
         catalog = self._admin.shelf.catalog
         if agent := ask.param("agent"):
             caller = self._admin.caller(agent)
@@ -86,7 +87,7 @@ class ToolRoutes:
             render = shown.tool_row if ask.param("brief") else shown.tool
             tools = [render(tool) for tool in catalog.tools]
         excluded = [asdict(left_out) for left_out in catalog.excluded]
-        return json_response(200, {"digest": catalog.digest, "tools": tools, "excluded": excluded})
+        return {"digest": catalog.digest, "tools": tools, "excluded": excluded}
 
     def _find(self, name: str) -> Tool:
         tool = self._admin.shelf.catalog.find(name)
@@ -94,11 +95,11 @@ class ToolRoutes:
             raise ToolNotFound(f"Unknown tool: {name[:120]}")
         return tool
 
-    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _show_one(self, ask: OperatorRequest) -> RouteAnswer:
         tool = self._find(ask.values["name"])
         policy, callers = self._admin.setup.policy(), self._admin.who.callers()
         who = [standing(policy, tool, caller) for caller in callers]
-        return json_response(200, shown.tool(tool) | {"tokens": await self._count_tokens(tool), "who": who})
+        return shown.tool(tool) | {"tokens": await self._count_tokens(tool), "who": who}
 
     async def _count_tokens(self, tool: Tool) -> int:
         """Exact tokens of the definition; counting long schemas must not hold up calls."""
@@ -107,22 +108,29 @@ class ToolRoutes:
             size = self._sizes[tool.pin] = await asyncio.to_thread(tokens.count, as_listed(tool))
         return size
 
-    async def _try(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _try(self, ask: OperatorRequest) -> RouteAnswer:
         body = ask.body()
         tool, arguments = self._find(ask.values["name"]), body.get("arguments", {})
         if not isinstance(arguments, dict):
             raise InvalidArgs("arguments must be an object")
         caller = self._admin.caller(body.get("agent"))
         call = Call(tool=tool.id, arguments=arguments, caller=caller, surface=ask.channel)
-        return json_response(200, ended(await self._admin.calls.run(call, wait=self._patience(body))))
+        return ended(await self._admin.calls.run(call, wait=self._patience(body)))
 
     def _patience(self, body: dict[str, Any]) -> float:
         wait = body.get("wait", 1.0)
         return min(LONGEST_TRY, max(0.0, float(wait))) if isinstance(wait, int | float) else 1.0
 
-    async def _follow(self, ask: OperatorRequest) -> HttpAnswer:
+    async def _follow(self, ask: OperatorRequest) -> RouteAnswer:
         caller = self._admin.caller(ask.param("agent"))
         wait = ask.number("wait", 0, LONGEST_TRY)
-        return json_response(
-            200, ended(await self._admin.calls.await_outcome(ask.values["call"], caller, wait=wait))
-        )
+        return ended(await self._admin.calls.await_outcome(ask.values["call"], caller, wait=wait))
+
+    async def _show_economy(self, _ask: OperatorRequest) -> RouteAnswer:
+        """Counting a large catalog takes a moment, which calls must not wait for."""
+        callers = list(self._admin.who.callers())
+        return await asyncio.to_thread(lambda: [self._cost(caller) for caller in callers])
+
+    def _cost(self, caller: Caller) -> dict[str, Any]:
+        found = measure(self._admin.view.tools(caller))
+        return {"agent": caller.name, "mode": caller.mode, **asdict(found)}
