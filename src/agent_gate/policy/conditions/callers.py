@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from agent_gate.core.tool import Tool
-from agent_gate.policy.conditions.condition import Condition, ConditionKind, Misread
+from agent_gate.policy.conditions.condition import ByName, naming
 
 
 def means(pattern: str, agent: str) -> bool:
@@ -19,9 +19,7 @@ def means(pattern: str, agent: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ByCallers(Condition):
-    wanted: tuple[str, ...]
-
+class ByCallers(ByName):
     def excludes(self, tool: Tool, caller: str, *, allows: bool) -> str | None:
         return f"caller is {caller}" if self.strangers((caller,)) else None
 
@@ -29,20 +27,5 @@ class ByCallers(Condition):
         named = any(means(pattern, agent) for pattern in self.wanted for agent in agents)
         return () if named else self.wanted
 
-    def wider(self, inner: Condition | None) -> bool:
-        return isinstance(inner, ByCallers) and set(inner.wanted) <= set(self.wanted)
 
-
-def parse(written: tuple[str, ...]) -> ByCallers:
-    if not written:
-        raise Misread("names nobody; leave it out where the rule is for all agents")
-    return ByCallers(tuple(written))
-
-
-CALLERS = ConditionKind(
-    key="callers",
-    doc="Only these agents (globs); null: all.",
-    type=tuple[str, ...],
-    schema={"type": ["array", "null"], "items": {"type": "string"}},
-    parse=parse,
-)
+CALLERS = naming("callers", "Only these agents (globs); null: all.", ByCallers, "all agents")

@@ -77,6 +77,16 @@ class Condition:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class ByName(Condition):
+    """A condition that holds for whoever one of the globs in `wanted` names."""
+
+    wanted: tuple[str, ...]
+
+    def wider(self, inner: Condition | None) -> bool:
+        return type(inner) is type(self) and set(inner.wanted) <= set(self.wanted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionKind:
     """A condition as files know it: its key, what that means, the form of its value, and how that becomes one."""
@@ -87,3 +97,15 @@ class ConditionKind:
     schema: Mapping[str, Any]
     parse: Callable[[Any], Condition | None] = field(compare=False)
     """From a value of `type`; None where that asks for nothing, a `Misread` where it means nothing."""
+
+
+def naming(key: str, doc: str, condition: type[ByName], all_of_them: str) -> ConditionKind:
+    """The kind whose value is a list of globs, which may not be empty."""
+
+    def parse(written: tuple[str, ...]) -> ByName:
+        if not written:
+            raise Misread(f"names nobody; leave it out where the rule is for {all_of_them}")
+        return condition(tuple(written))
+
+    schema = {"type": ["array", "null"], "items": {"type": "string"}}
+    return ConditionKind(key=key, doc=doc, type=tuple[str, ...], schema=schema, parse=parse)

@@ -3,15 +3,11 @@
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from agent_gate.policy.conditions.condition import Condition, ConditionKind, Misread
-
-LIST_OF_TEXTS = {"type": ["array", "null"], "items": {"type": "string"}}
+from agent_gate.policy.conditions.condition import ByName, naming
 
 
 @dataclass(frozen=True, slots=True)
-class ForPeople(Condition):
-    wanted: tuple[str, ...]
-
+class ForPeople(ByName):
     def label(self) -> str:
         return f"people {', '.join(self.wanted)}"
 
@@ -21,14 +17,9 @@ class ForPeople(Condition):
         named = any(fnmatchcase(person, pattern) for pattern in self.wanted)
         return None if named else f"the caller works for {person}"
 
-    def wider(self, inner: Condition | None) -> bool:
-        return isinstance(inner, ForPeople) and set(inner.wanted) <= set(self.wanted)
-
 
 @dataclass(frozen=True, slots=True)
-class ForGroups(Condition):
-    wanted: tuple[str, ...]
-
+class ForGroups(ByName):
     def label(self) -> str:
         return f"groups {', '.join(self.wanted)}"
 
@@ -37,27 +28,10 @@ class ForGroups(Condition):
         said = f"is in {', '.join(sorted(groups)[:5])}" if groups else "is in no group"
         return None if named else f"the caller {said}"
 
-    def wider(self, inner: Condition | None) -> bool:
-        return isinstance(inner, ForGroups) and set(inner.wanted) <= set(self.wanted)
 
-
-def check_named(written: tuple[str, ...]) -> tuple[str, ...]:
-    if not written:
-        raise Misread("names nobody; leave it out where the rule is for everybody")
-    return tuple(written)
-
-
-PEOPLE = ConditionKind(
-    key="people",
-    doc="Only agents that work for these people (globs); null: all.",
-    type=tuple[str, ...],
-    schema=LIST_OF_TEXTS,
-    parse=lambda written: ForPeople(check_named(written)),
+PEOPLE = naming(
+    "people", "Only agents that work for these people (globs); null: all.", ForPeople, "everybody"
 )
-GROUPS = ConditionKind(
-    key="groups",
-    doc="Only agents of members of these groups (globs); null: all.",
-    type=tuple[str, ...],
-    schema=LIST_OF_TEXTS,
-    parse=lambda written: ForGroups(check_named(written)),
+GROUPS = naming(
+    "groups", "Only agents of members of these groups (globs); null: all.", ForGroups, "everybody"
 )

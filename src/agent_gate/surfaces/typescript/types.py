@@ -38,22 +38,22 @@ NULL = Type("null")
 OPEN = Type("{ [key: string]: unknown }")
 
 
-def union(parts: Iterable[Type]) -> Type:
-    unique = [part for part in dict.fromkeys(parts) if part != NEVER]
-    if UNKNOWN in unique:
-        return UNKNOWN
+def joined(parts: Iterable[Type], operator: str, none: Type, all_: Type) -> Type:
+    """The parts with the operator between them; `none` adds nothing to it, and `all_` takes the place of the rest."""
+    unique = [part for part in dict.fromkeys(parts) if part != none]
+    if all_ in unique:
+        return all_
     if len(unique) < 2:
-        return unique[0] if unique else NEVER
-    return Type(" | ".join(part.within("|") for part in unique), "|")
+        return unique[0] if unique else none
+    return Type(f" {operator} ".join(part.within(operator) for part in unique), operator)
+
+
+def union(parts: Iterable[Type]) -> Type:
+    return joined(parts, "|", NEVER, UNKNOWN)
 
 
 def intersection(parts: Iterable[Type]) -> Type:
-    unique = [part for part in dict.fromkeys(parts) if part != UNKNOWN]
-    if NEVER in unique:
-        return NEVER
-    if len(unique) < 2:
-        return unique[0] if unique else UNKNOWN
-    return Type(" & ".join(part.within("&") for part in unique), "&")
+    return joined(parts, "&", UNKNOWN, NEVER)
 
 
 def array(item: Type) -> Type:
@@ -132,10 +132,10 @@ class Printer:
     declared: str = "#"
     nodes: int = 0
 
-    def declare(self, name: str, description: str = "") -> str:
+    def declare(self, name: str) -> str:
         """The root schema as `export interface` or `export type`, then every type it refers to."""
         self.named["#"] = name
-        out = [doc(description)]
+        out: list[str] = []
         waiting = ["#"]
         while waiting:
             known = len(self.named)
@@ -267,6 +267,6 @@ class Printer:
         return False
 
 
-def declare(name: str, schema: object, description: str = "") -> str:
+def declare(name: str, schema: object) -> str:
     """`schema` as an exported type called `name`, with the types it refers to."""
-    return Printer(schema, name).declare(name, description)
+    return Printer(schema, name).declare(name)
