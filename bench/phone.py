@@ -14,11 +14,11 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 from tests.approval.push_service import Subscription
 from tests.gateway import Api
-from tests.processes import eventually
 from tests.ui import chromium
 from tests.ui.conftest import Tab
 from tests.ui.test_ui_push import PUSH, worker_on
 from tests.ui.ui_house import house
+from tests.waiting import wait_until
 
 TRIES = 7
 READY = "[data-answer=once]:not([disabled])"
@@ -32,7 +32,7 @@ def asked(phone, service):
 def answer(gate, service, phone, tab, worker, number, *, closed):
     """Seconds from the message to the answer on record, and until the message was shown."""
     call = gate.call("light_set", {"room": f"room {number}"}, wait=0).json["call"]
-    eventually(lambda: len(asked(phone, service)) > number)
+    wait_until(lambda: len(asked(phone, service)) > number)
     message = asked(phone, service)[number]
     began = time.monotonic()
     worker.deliver(message)
@@ -45,7 +45,7 @@ def answer(gate, service, phone, tab, worker, number, *, closed):
         worker.tap()
     page.locator(f"h2:has-text('room {number}')").wait_for()
     page.click(READY)
-    eventually(lambda: gate.story(call)[-1] == "completed")
+    wait_until(lambda: gate.story(call)[-1] == "completed")
     took = time.monotonic() - began
     if closed:
         page.close()

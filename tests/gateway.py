@@ -5,27 +5,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.http_server import HttpServer, QuietHandler
 from tests.nursery import COMMAND, ForkedCommand
+from tests.waiting import PATIENCE
 
 from agent_gate.cli.operator import AdminClient
 
 TOKEN = "token-of-the-first-agent-in-tests"
 OTHER_TOKEN = "token-of-the-other-agent-in-tests"
-
-
-class ApiServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        """A client may hang up; anything else is a fault of the test."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
 
 
 class Api:
@@ -36,7 +27,7 @@ class Api:
         self.replies = {}
         api = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def answer(self):
@@ -68,13 +59,8 @@ class Api:
 
             do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = answer
 
-            def log_message(self, *args):
-                pass
-
-        self.server = ApiServer((host, 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
-        self.url = f"http://{host}:{self.server.server_port}"
+        self.server = HttpServer(Handler, host)
+        self.url = self.server.url
 
     def reset(self):
         self.requests.clear()
@@ -87,9 +73,7 @@ class Api:
         self.close()
 
     def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.server.close()
 
 
 class HeldReply:
@@ -100,7 +84,7 @@ class HeldReply:
 
     def __call__(self, _handler, _body):
         self.arrived.set()
-        self.go_on.wait(10)
+        self.go_on.wait(PATIENCE)
 
 
 class Reply:

@@ -19,7 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 NOBODY = 65534
 
@@ -97,7 +97,7 @@ class Server:
         for process in (pid, *children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)
-        eventually(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
         (Path(self.data) / "postmaster.pid").unlink()
 
     def follow(self, other: "Server") -> None:
@@ -117,7 +117,7 @@ class Server:
         self.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
         self.ask("SELECT pg_reload_conf()")
         in_step = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
-        eventually(lambda: self.ask(in_step) == [(1,)], "a standby in step")
+        wait_until(lambda: self.ask(in_step) == [(1,)], "a standby in step")
 
     def remove(self) -> None:
         if (Path(self.data) / "postmaster.pid").exists():

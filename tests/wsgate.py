@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import uvloop
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
+from tests.waiting import until
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -80,15 +81,6 @@ def run(main: Coroutine[Any, Any, Any], seconds: float = 20) -> Any:
     return uvloop.run(bounded())
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """The first true value of a condition that another task makes true."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not (value := condition()):
-        assert asyncio.get_running_loop().time() < deadline, "the condition never came true"
-        await asyncio.sleep(0.005)
-    return value
-
-
 class Home:
     """The gateway, the API behind it, and a person at the terminal."""
 
@@ -105,7 +97,7 @@ class Home:
 
     async def asked(self, count: int = 1) -> Approval:
         """The newest question, once there are `count` of them."""
-        await eventually(lambda: len(self.open) >= count)
+        await until(lambda: len(self.open) >= count)
         return self.open[-1]
 
     async def answer(self, verdict: str = "approve", **said: Any) -> Approval:
@@ -119,7 +111,7 @@ class Home:
 
     async def settled(self, path: str) -> None:
         """The API was called at `path` and no call runs any more."""
-        await eventually(lambda: self.executed(path) and not self.gateway.calls.running())
+        await until(lambda: self.executed(path) and not self.gateway.calls.running())
 
     def limit(self, **limits: Any) -> None:
         """Serve new connections under other limits."""
@@ -192,7 +184,7 @@ async def started(folder: Path, api: Api) -> AsyncIterator[Home]:
     gateway.settings.storage.path.absolute().parent.mkdir(parents=True, exist_ok=True)
     await gateway.start()
     try:
-        await eventually(
+        await until(
             lambda: gateway.supervisor.shelf.catalog.find("get_state") and not gateway.supervisor.unready()
         )
         yield Home(gateway, api)

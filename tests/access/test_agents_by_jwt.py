@@ -6,8 +6,8 @@ import time
 
 import pytest
 from tests.issuer import AUDIENCE, EC, RSA, TokenIssuer
-from tests.processes import eventually
 from tests.ui.ui_house import house
+from tests.waiting import wait_until
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -46,7 +46,7 @@ def test_while_the_issuer_is_away_nobody_comes_in_and_the_answer_says_why(tmp_pa
     more = JWT.format(issuer=issuer.url, audience=AUDIENCE, jwks=issuer.jwks_url)
     issuer.publish_as_it_is({}, status=500)
     with house(tmp_path, more) as (gateway, _api):
-        eventually(lambda: "keys of an issuer were not fetched" in gateway.stderr)
+        wait_until(lambda: "keys of an issuer were not fetched" in gateway.stderr)
         refused = read(gateway, issuer.token())
         assert refused.status == 503
         assert "could not be fetched" in refused.json["error"]["message"]
@@ -74,9 +74,9 @@ def test_what_a_person_approves_runs_also_when_the_token_has_ended_meanwhile(sta
     asked = started.call("light_set", {"room": "hall"}, token=token, wait=0)
     assert asked.status == 202
     call = asked.json["call"]
-    eventually(lambda: read(started, token).status == 401)
+    wait_until(lambda: read(started, token).status == 401)
     assert started.answer()["state"] == "approved"
-    eventually(lambda: started.story(call)[-1] == "completed")
+    wait_until(lambda: started.story(call)[-1] == "completed")
 
 
 def test_nothing_of_a_token_is_stored_or_logged(started, issuer):
@@ -92,7 +92,7 @@ def test_a_connection_ends_when_its_token_ends_or_its_entry_goes(tmp_path, issue
     issuer.publish(first=EC, second=RSA)
     more = JWT.format(issuer=issuer.url, audience=AUDIENCE, jwks=issuer.jwks_url)
     with house(tmp_path, more) as (gateway, _api):
-        eventually(lambda: read(gateway, issuer.token()).status == 200)
+        wait_until(lambda: read(gateway, issuer.token()).status == 200)
         asyncio.run(until_both_ended(gateway, issuer))
         assert read(gateway, issuer.token()).status == 401
 

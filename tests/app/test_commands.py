@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests import nursery
 from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 from agent_gate.cli.commands.auth import begun
 from agent_gate.cli.commands.backup import copy_keys
@@ -428,7 +428,7 @@ def test_a_source_is_closed_from_the_terminal_and_taken_back(gateway):
     assert "`agent-gate sources reconnect home --config config.yaml`" in said
     assert "disconnected by operator" in agent_gate(gateway, "sources")
     agent_gate(gateway, "sources", "reconnect", "home")
-    eventually(lambda: "ready" in agent_gate(gateway, "sources"))
+    wait_until(lambda: "ready" in agent_gate(gateway, "sources"))
     assert "There is no source named away" in agent_gate(gateway, "sources", "disconnect", "away", code=4)
 
 
@@ -548,7 +548,7 @@ def test_an_export_is_printed_as_it_comes_and_says_when_it_was_cut_off(tmp_path)
         process = nursery.ForkedCommand(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "first\n"
         seen.set()
-        assert eventually(lambda: waited) == [True]
+        assert wait_until(lambda: waited) == [True]
         seen.set()
         _, said = process.communicate(timeout=30)
     assert "stopped answering" in said
@@ -588,11 +588,11 @@ def test_a_changed_definition_is_shown_as_a_diff_until_it_is_accepted(tmp_path):
         def said():
             return gateway.request("GET", "/api/tools/lab__look").json.get("description")
 
-        eventually(lambda: said() == "Looks")
+        wait_until(lambda: said() == "Looks")
         (tmp_path / "said.txt").write_text("Looks and sends")
         agent_gate(gateway, "sources", "disconnect", "lab")
         agent_gate(gateway, "sources", "reconnect", "lab")
-        shown = eventually(
+        shown = wait_until(
             lambda: (text := agent_gate(gateway, "sources")) and "Looks and sends" in text and text
         )
         assert ('-  "description": "Looks"' in shown, '+  "description": "Looks and sends"' in shown) == (
@@ -601,7 +601,7 @@ def test_a_changed_definition_is_shown_as_a_diff_until_it_is_accepted(tmp_path):
         )
         assert said() == "Looks"
         agent_gate(gateway, "sources", "accept", "lab", "look")
-        eventually(lambda: said() == "Looks and sends")
+        wait_until(lambda: said() == "Looks and sends")
         assert "Looks and sends" not in agent_gate(gateway, "sources")
 
 

@@ -4,12 +4,12 @@ import json
 import shutil
 import ssl
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,15 +47,15 @@ def test_the_image_serves_as_another_user_on_a_read_only_root(tmp_path):
         ).stdout.split()[0]
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        deadline = time.monotonic() + 30
-        while True:
+
+        def health():
             try:
                 with urllib.request.urlopen(f"https://{where}/health", context=context, timeout=2) as reply:
-                    assert json.load(reply)["status"] == "ok"
-                break
+                    return json.load(reply)
             except OSError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+                return None
+
+        assert wait_until(health)["status"] == "ok"
         user = subprocess.run(
             ["docker", "exec", container, "id", "-u"], check=True, capture_output=True, text=True
         ).stdout

@@ -20,7 +20,7 @@ import pytest
 from tests import nursery
 from tests.app.small import TOOLS
 from tests.gateway import COMMAND, TOKEN, Gateway, running
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 from agent_gate.app import Gateway as RunningGateway
 from agent_gate.cli.commands.serve import limit_of_the_promise
@@ -113,7 +113,7 @@ def test_calls_go_on_while_a_reload_reads_its_files(tmp_path, files):
         os.mkfifo(config)
         reload = threading.Thread(target=gateway.admin.request, args=("POST", "/api/reload", {}))
         reload.start()
-        with eventually(lambda: pipe_that_is_read(config)) as slow:
+        with wait_until(lambda: pipe_that_is_read(config)) as slow:
             whole = tmp_path / "whole.yaml"
             whole.write_text(text)
             whole.replace(config)
@@ -137,7 +137,7 @@ def end_of_silent_gateway(folder, redirections):
         try:
             said = process.stdout.readline()
             admin = AdminClient(folder / "data" / "admin.sock")
-            assert eventually(lambda: process.poll() is not None or served(admin)) is True
+            assert wait_until(lambda: process.poll() is not None or served(admin)) is True
             assert admin.get("/api/status")["pid"] == process.pid
         finally:
             process.terminate()
@@ -341,7 +341,7 @@ def test_a_client_on_stdio_that_reads_no_more_ends_the_gateway_in_good_order(tmp
                 process.stdin.write(ping)
             return process.poll() is not None
 
-        eventually(ended)
+        wait_until(ended)
         assert b"Traceback" not in process.stderr.read()
     assert process.returncode == 0
     assert not (tmp_path / "data" / "admin.sock").exists()
@@ -406,7 +406,7 @@ def test_what_a_reload_warns_of_is_in_the_log_and_other_code_of_a_plugin_is_name
         assert gateway.admin.get("/api/status")["warnings"] == []
         (tmp_path / "chatty.py").write_text(CHATTY.replace('"done"', '"done in another way"'))
         warning = f"{tmp_path / 'chatty.py'} was changed; it counts after a restart"
-        eventually(lambda: warning in gateway.stderr)
+        wait_until(lambda: warning in gateway.stderr)
         assert gateway.admin.get("/api/status")["warnings"] == [warning]
         assert gateway.call("work").json["data"] == "done"
         (tmp_path / "empty.yaml").write_text("tools: {}\n")
@@ -415,7 +415,7 @@ def test_what_a_reload_warns_of_is_in_the_log_and_other_code_of_a_plugin_is_name
             "{}}}}", "{}}}"
         )
         (tmp_path / "config.yaml").write_text(services)
-        eventually(lambda: "no tools are defined, so q offers none" in gateway.stderr)
+        wait_until(lambda: "no tools are defined, so q offers none" in gateway.stderr)
         assert gateway.stderr.count(warning) == 1
 
 
@@ -490,16 +490,16 @@ def test_a_good_reload_takes_effect_and_a_bad_one_keeps_the_old_rules(tmp_path, 
         assert gateway.call("write", wait=0).status == 202
         (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "write", action: allow}]')
         gateway.process.send_signal(signal.SIGHUP)
-        eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 200)
+        wait_until(lambda: gateway.call("write", {"n": 1}, wait=0).status == 200)
         (tmp_path / "permissions.yaml").write_text("rules: [{pattern: write, action: perhaps}]")
-        fault = eventually(lambda: gateway.admin.get("/api/status")["reload_fault"])
+        fault = wait_until(lambda: gateway.admin.get("/api/status")["reload_fault"])
         assert "permissions.yaml:1" in fault
         status = nursery.run([COMMAND, "status"], cwd=tmp_path, capture_output=True, text=True)
         assert fault in status.stdout
         assert "permissions.yaml:1" in gateway.stderr
         assert gateway.call("write", {"n": 2}, wait=0).status == 200
         (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "write", action: deny}]')
-        eventually(lambda: gateway.call("write", {"n": 3}, wait=0).status == 403)
+        wait_until(lambda: gateway.call("write", {"n": 3}, wait=0).status == 403)
         assert gateway.admin.get("/api/status")["reload_fault"] is None
 
 
@@ -518,7 +518,7 @@ def test_an_allowed_host_counts_after_a_reload_and_what_needs_a_restart_is_named
         assert asked() == 200
         assert gateway.admin.get("/api/status")["url"] == gateway.url
         (tmp_path / "config.yaml").write_text(changed.replace("gate.example", '"https://gate.example"'))
-        assert "https://gate.example" in eventually(lambda: gateway.admin.get("/api/status")["reload_fault"])
+        assert "https://gate.example" in wait_until(lambda: gateway.admin.get("/api/status")["reload_fault"])
         assert asked() == 200
 
 
@@ -563,11 +563,11 @@ def test_a_renewed_certificate_is_taken_over_and_its_names_are_answered_to(tmp_p
         port = int(gateway.url.rpartition(":")[2])
         assert seen() == (first.fingerprint, 403)
         (tmp_path / "my.crt").write_text("not yet whole")
-        eventually(lambda: "my.crt" in (gateway.admin.get("/api/status")["reload_fault"] or ""))
+        wait_until(lambda: "my.crt" in (gateway.admin.get("/api/status")["reload_fault"] or ""))
         assert seen() == (first.fingerprint, 403)
         shutil.copy(second.key, tmp_path / "my.key")
         shutil.copy(second.cert, tmp_path / "my.crt")
-        eventually(lambda: seen() == (second.fingerprint, 200))
+        wait_until(lambda: seen() == (second.fingerprint, 200))
         assert gateway.admin.get("/api/status")["fingerprint"] == second.fingerprint
 
 
@@ -582,13 +582,13 @@ def test_a_mistake_in_a_file_that_is_new_is_mended_there(tmp_path, files):
 
         config = tmp_path / "config.yaml"
         config.write_text(config.read_text().replace("services: {", f"services: {more}"))
-        eventually(lambda: "MORE_TOKEN is not set" in fault())
+        wait_until(lambda: "MORE_TOKEN is not set" in fault())
         (tmp_path / ".env").write_text("MORE_TOKEN=token-of-more-tools\n")
-        eventually(lambda: "more.yaml does not exist" in fault())
+        wait_until(lambda: "more.yaml does not exist" in fault())
         (tmp_path / "more.yaml").write_text("tols: {}\n")
-        eventually(lambda: "more.yaml:1:1: tols: unknown key" in fault())
+        wait_until(lambda: "more.yaml:1:1: tols: unknown key" in fault())
         (tmp_path / "more.yaml").write_text("tools: {more_read: {request: {method: GET, path: /more}}}\n")
-        eventually(lambda: "more_read" in str(gateway.admin.get("/api/tools")))
+        wait_until(lambda: "more_read" in str(gateway.admin.get("/api/tools")))
         assert fault() == ""
 
 
@@ -620,14 +620,14 @@ def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothin
     add_server(files)
     files["permissions.yaml"] = 'rules: [{pattern: "*", action: allow}]'
     with running(tmp_path, files, "--insecure") as gateway:
-        eventually(lambda: gateway.admin.get("/api/status")["tools"] == 3)
+        wait_until(lambda: gateway.admin.get("/api/status")["tools"] == 3)
         more = TOOLS + "  other__look: {request: {method: GET, path: /look}}\n"
         (tmp_path / "tools.yaml").write_text(more)
         with pytest.raises(GatewayError, match="Two tools are named other__look"):
             gateway.admin.request("POST", "/api/reload", {})
         assert gateway.call("read", timeout=5).status == gateway.call("other__look", timeout=5).status == 200
         (tmp_path / "tools.yaml").write_text(more.replace("other__look", "look"))
-        eventually(lambda: gateway.admin.get("/api/status")["tools"] == 4)
+        wait_until(lambda: gateway.admin.get("/api/status")["tools"] == 4)
         assert gateway.call("look", timeout=5).status == 200
         assert gateway.admin.get("/api/status")["reload_fault"] is None
 
@@ -638,7 +638,7 @@ def test_the_doctor_tells_rules_on_tools_that_a_running_server_does_not_have(tmp
         'rules: [{pattern: "other__look", action: allow},\n        {pattern: "other__lok", action: allow}]'
     )
     with running(tmp_path, files, "--insecure") as gateway:
-        eventually(lambda: gateway.admin.get("/api/status")["tools"] == 3)
+        wait_until(lambda: gateway.admin.get("/api/status")["tools"] == 3)
         check = nursery.run([COMMAND, "check"], cwd=tmp_path, capture_output=True, text=True)
         assert check.returncode == 0, check.stdout
         doctor = nursery.run([COMMAND, "doctor"], cwd=tmp_path, capture_output=True, text=True)
@@ -774,7 +774,7 @@ def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path, files, ap
 
     def slow(handler, body):
         arrived.set()
-        eventually(lambda: takes_no_more(gateway), "the beginning of the end")
+        wait_until(lambda: takes_no_more(gateway), "the beginning of the end")
 
     api.replies["/read"] = slow
     box = []
@@ -833,7 +833,7 @@ def test_nothing_runs_while_the_record_cannot_be_written_and_it_heals_by_itself(
         assert api.requests == []
         blocker.execute("ROLLBACK")
         blocker.close()
-        eventually(lambda: gateway.call("read").status == 200)
+        wait_until(lambda: gateway.call("read").status == 200)
 
 
 def test_an_approval_nobody_answers_expires(tmp_path, files, api):
@@ -857,7 +857,7 @@ def test_a_changed_tool_voids_what_was_approved_and_granted(tmp_path, files, api
         (tmp_path / "tools.yaml").write_text(
             TOOLS.replace("write: {args:", "write: {description: now it does something else, args:")
         )
-        eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
+        wait_until(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
 
 
 @pytest.mark.parametrize(
@@ -876,7 +876,7 @@ def test_what_was_asked_about_does_not_run_when_its_tool_changed_before_the_answ
         (tmp_path / "tools.yaml").write_text(
             changed + "  another: {request: {method: GET, path: /another}}\n"
         )
-        eventually(lambda: gateway.request("GET", "/api/tools/another").status == 200, "the reload")
+        wait_until(lambda: gateway.request("GET", "/api/tools/another").status == 200, "the reload")
         gateway.answer("approve")
         reply = gateway.request("GET", f"/api/calls/{call}?wait=10")
         assert (reply.status, reply.json["error"]["code"]) == (403, "FORBIDDEN")
@@ -905,7 +905,7 @@ def test_a_tool_that_sends_another_request_voids_what_was_granted(tmp_path, file
         gateway.request("GET", f"/api/calls/{call}?wait=10")
         assert gateway.call("write", {"n": 1}, wait=0).status == 200
         (tmp_path / "tools.yaml").write_text(TOOLS.replace("path: /write", "path: /erase"))
-        eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
+        wait_until(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
         assert "/erase" not in [request["path"] for request in api.requests]
 
 

@@ -12,8 +12,9 @@ from tests import nursery
 from tests.app.small import CONFIG, TOOLS
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.postgres import server
-from tests.processes import eventually, free_port
+from tests.processes import free_port
 from tests.surfaces.admin.admin_gate import browser
+from tests.waiting import wait_until
 
 RUNNING = Path(__file__).parents[2] / "docs" / "running.md"
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
@@ -77,7 +78,7 @@ def test_a_question_that_was_open_in_the_copy_is_withdrawn_because_it_may_have_b
         call = gateway.call("write", {"n": 1}, wait=0).json["call"]
         backed_up(gateway, tmp_path / "copy")
         gateway.answer("approve")
-        eventually(lambda: api.requests)
+        wait_until(lambda: api.requests)
     with restored(gateway, tmp_path / "copy") as again:
         assert again.admin.get("/api/approvals") == []
         told = again.request("GET", f"/api/calls/{call}?wait=0").json

@@ -6,7 +6,7 @@ import os
 from tests import nursery
 from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Gateway, running
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 PIN = "pin-of-the-front-door-4711"
 TOOLS = """
@@ -52,7 +52,7 @@ def test_a_secret_argument_survives_a_rotation_and_a_kill_and_is_in_no_file(tmp_
         again = Gateway(tmp_path, "--insecure").start()
         try:
             again.answer("approve")
-            eventually(lambda: again.story(call)[-1] == "completed")
+            wait_until(lambda: again.story(call)[-1] == "completed")
             assert [json.loads(request["body"]) for request in api.requests] == [
                 {"door": "front", "pin": PIN}
             ]

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -15,6 +14,7 @@ from tests import nursery
 from tests.gateway import TOKEN, Api, running
 from tests.nursery import COMMAND
 from tests.postgres import server
+from tests.waiting import wait_until
 
 COUNTING = Path(__file__).with_name("counting_server.py")
 REVISION = "2025-06-18"
@@ -59,15 +59,7 @@ def pair(started):
 
 
 def both_serve(gateway):
-    until(lambda: all(gateway.call("box__count").status == 200 for _ in range(12)))
-
-
-def until(condition, seconds=30):
-    ends = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-    return found
+    wait_until(lambda: all(gateway.call("box__count").status == 200 for _ in range(12)))
 
 
 def counted(gateway):
@@ -91,7 +83,7 @@ def test_both_workers_serve_and_share_one_program(pair):
 
 def test_a_question_asked_of_any_worker_is_answered_at_the_first_ones_socket(pair):
     asked = [pair.call("write", {"n": number}, wait=0).json["call"] for number in range(8)]
-    waiting = until(lambda: len(found := pair.admin.get("/api/approvals")) == 8 and found)
+    waiting = wait_until(lambda: len(found := pair.admin.get("/api/approvals")) == 8 and found)
     for one in waiting:
         pair.admin.request("POST", f"/api/approvals/{one['id']}", {"verdict": "approve"})
     for call in asked:
@@ -136,7 +128,7 @@ def test_a_worker_that_is_killed_is_started_again_and_the_program_lives_on(pair)
             return False
         return len(found) == 2 and killed not in found
 
-    until(two_again)
+    wait_until(two_again)
     both_serve(pair)
     assert counted(pair)["pid"] == before
 

@@ -9,9 +9,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.eras.era_agents import agent, new_key, noted, run, text, until, wait_until
+from tests.eras.era_agents import agent, new_key, noted, run, text
 from tests.gateway import TOKEN, running
 from tests.postgres import server as postgres
+from tests.waiting import until, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 SERVER = Path(__file__).parents[1] / "eras" / "era_server.py"
@@ -47,7 +48,7 @@ def pair(tmp_path_factory):
             steps = [gateway.call(f"{era}__steps").status for era in ERAS for _ in range(8)]
             return set(steps) == {200}
 
-        wait_until(both_serve, "both workers with both servers", 60)
+        wait_until(both_serve, "both workers with both servers")
         yield gateway
 
 

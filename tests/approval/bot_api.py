@@ -11,8 +11,9 @@ import time
 from email.parser import BytesParser
 from email.policy import HTTP
 from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from uuid import uuid4
+
+from tests.http_server import HttpServer, QuietHandler
 
 TOKEN = "123456789:AAF-canary-bot-token-0123456789abcdef"
 CHAT = -1001234567890
@@ -144,7 +145,7 @@ class BotApi:
     def start(self):
         api, self.down = self, False
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
@@ -168,24 +169,15 @@ class BotApi:
                 except (ConnectionError, ValueError):
                     pass
 
-            def log_message(self, *args):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
+        self.server = HttpServer(Handler, port=self.port)
+        self.port, self.url = self.server.server_port, self.server.url
 
     def stop(self):
         """The network is gone: nobody gets in, and whoever is in gets no answer."""
         with self.lock:
             self.down = True
             self.lock.notify_all()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.server.close()
 
     def respond(self, path, headers, body):
         found = re.fullmatch(r"/bot([^/]+)/(\w+)", path)

@@ -1,5 +1,4 @@
 import json
-import time
 
 import pytest
 from tests.approval.bot_api import CHAT, TOKEN, BotApi
@@ -102,15 +101,6 @@ def light(gateway, entity="light.bedroom", wait=0, **options):
 
 def outcome(gateway, call, seconds=10):
     return gateway.request("GET", f"/api/calls/{call}?wait={seconds}")
-
-
-def until(found, seconds=60):
-    """The first true value of `found`; fails when there is none in time."""
-    ends = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < ends, "it did not happen in time"
-        time.sleep(0.02)
-    return value
 
 
 def close_all(gate):

@@ -5,8 +5,9 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from tests.approval.conftest import outcome, reached, until
+from tests.approval.conftest import outcome, reached
 from tests.gateway import TOKEN
+from tests.waiting import wait_until
 
 MODERN, NEWEST = "2026-07-28", "2025-11-25"
 VIA_CLIENT = 'rules: [{pattern: "ha_*", action: ask, via: client}, {pattern: "mail_*", action: ask}]\n'
@@ -154,7 +155,7 @@ def test_a_client_without_forms_leaves_the_question_to_people(start, api):
     gate = start(permissions=VIA_CLIENT)
     reply = gate.call("ha_call_service", ARGUMENTS, wait=0)
     assert reply.status == 202
-    until(lambda: gate.admin.get("/api/approvals"))
+    wait_until(lambda: gate.admin.get("/api/approvals"))
     gate.answer()
     assert outcome(gate, reply.json["call"]).status == 200
     assert answered(gate) == [("operator", "terminal")]

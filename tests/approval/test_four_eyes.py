@@ -6,8 +6,8 @@ import threading
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
-from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import browser, gate
+from tests.waiting import wait_until
 
 PEOPLE = "people: {anna: {login: anna}, ben: {login: ben}, cleo: {login: cleo}, dan: {login: dan, role: approver}}\n"
 PERMISSIONS = """\
@@ -45,7 +45,7 @@ def test_a_call_runs_when_two_different_people_said_yes(gateway):
     assert "1 more" in first["became"]["text"]
     assert gateway.admin.get(f"/api/approvals/{question}")["yeses"] == ["ben"]
     assert answer(gateway, "cleo", question).json["state"] == "approved"
-    assert eventually(lambda: gateway.story(call)[-1] == "completed")
+    assert wait_until(lambda: gateway.story(call)[-1] == "completed")
     [row] = [row for row in gateway.admin.get(f"/api/calls/{call}") if row["state"] == "approved"]
     assert row["body"]["yeses"] == ["ben", "cleo"]
 
@@ -88,7 +88,7 @@ def test_a_question_can_go_to_the_person_that_the_agent_works_for(gateway):
     assert gateway.admin.get(f"/api/approvals/{question}")["approvers"] == ["anna"]
     assert answer(gateway, "ben", question).status == 403
     assert answer(gateway, "anna", question).json["state"] == "approved"
-    assert eventually(lambda: gateway.story(call)[-1] == "completed")
+    assert wait_until(lambda: gateway.story(call)[-1] == "completed")
 
 
 def test_two_yeses_at_the_same_moment_run_the_call_once(gateway):
@@ -99,7 +99,7 @@ def test_two_yeses_at_the_same_moment_run_the_call_once(gateway):
             one.start()
         for one in both:
             one.join()
-        assert eventually(
+        assert wait_until(
             lambda call=call: gateway.story(call) == ["pending", "approved", "dispatching", "completed"]
         )
 
@@ -130,7 +130,7 @@ def test_a_yes_outlives_a_kill(tmp_path):
             assert second.admin.get(f"/api/approvals/{question}")["yeses"] == ["ben"]
             second.pages = {"cleo": browser(second, "cleo")}
             assert answer(second, "cleo", question).json["state"] == "approved"
-            eventually(lambda: second.story(call)[-1] == "completed")
+            wait_until(lambda: second.story(call)[-1] == "completed")
         finally:
             second.stop()
         first.start()

@@ -9,9 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.approval.conftest import close_all, files, light, outcome, until
+from tests.approval.conftest import close_all, files, light, outcome
 from tests.approval.push_service import Subscription, sender_of, unb64
 from tests.gateway import Api, running
+from tests.waiting import wait_until
 
 from agent_gate.approval.channels.push import PushMessage, PushSettings, fit
 from agent_gate.errors import GatewayError, InvalidArgs
@@ -68,14 +69,14 @@ def test_a_question_and_its_end_reach_a_device_and_nobody_in_between_can_read_th
     gate, service = pushed
     browser, _ = subscribe(gate, service)
     call = light(gate).json["call"]
-    asked = until(lambda: browser.messages(service))[0]
+    asked = wait_until(lambda: browser.messages(service))[0]
     approval = gate.admin.get("/api/approvals")[0]["id"]
     assert asked["title"] == "pi asks: Call light.turn_on on light.bedroom?"
     assert asked["tag"] == approval
     assert asked["open"] == f"/#/approvals/{approval}"
     assert not any(b"bedroom" in request["body"] for request in service.requests)
     gate.admin.request("POST", f"/api/approvals/{approval}", {"verdict": "approve"})
-    ended = until(lambda: browser.messages(service)[1:])[0]
+    ended = wait_until(lambda: browser.messages(service)[1:])[0]
     assert ended["title"].startswith("Approved once by operator")
     assert (ended["tag"], ended["quiet"]) == (approval, True)
     assert outcome(gate, call).status == 200
@@ -86,7 +87,7 @@ def test_a_push_service_sees_who_sends_how_long_it_lasts_and_how_urgent_it_is(pu
     subscribe(gate, service)
     public = gate.admin.get("/api/devices")["key"]
     light(gate)
-    request = until(lambda: service.requests)[0]
+    request = wait_until(lambda: service.requests)[0]
     claims = sender_of(request, public)
     assert claims["aud"] == service.url
     assert claims["sub"] == "mailto:ann@home.example"
@@ -103,7 +104,7 @@ def test_a_service_that_fails_is_tried_again_without_telling_the_others_twice(pu
     failing = [(503, {"retry-after": "0"}, b""), (201, {}, b"")]
     service.replies[ill.path] = lambda *_: failing.pop(0)
     light(gate)
-    until(lambda: len(ill.messages(service)) == 2)
+    wait_until(lambda: len(ill.messages(service)) == 2)
     assert len(well.messages(service)) == 1
 
 
@@ -112,7 +113,7 @@ def test_a_device_whose_subscription_is_gone_is_forgotten(pushed):
     gone, _ = subscribe(gate, service)
     service.replies[gone.path] = (410, {}, b"")
     light(gate)
-    assert until(lambda: gate.admin.get("/api/devices")["devices"] == [])
+    assert wait_until(lambda: gate.admin.get("/api/devices")["devices"] == [])
 
 
 def test_only_the_devices_of_those_who_may_answer_are_told(pushed):
@@ -120,7 +121,7 @@ def test_only_the_devices_of_those_who_may_answer_are_told(pushed):
     operators, _ = subscribe(gate, service)
     gate.call("mail_send", {"to": "bob", "text": "for ann alone"}, wait=0)
     light(gate)
-    until(lambda: operators.messages(service))
+    wait_until(lambda: operators.messages(service))
     assert ["mail" in message["title"] for message in operators.messages(service)] == [False]
 
 

@@ -9,7 +9,8 @@ from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest
-from tests.approval.conftest import light, until
+from tests.approval.conftest import light
+from tests.waiting import wait_until
 
 from agent_gate.cli.commands.check import check
 
@@ -26,7 +27,7 @@ def slack(start, receiver):
             f" signing_secret: {SECRET}}}]{more}"
         )
         call = light(gate).json["call"]
-        message = json.loads(until(lambda: list(receiver.requests))[0]["body"]) | {"call": call}
+        message = json.loads(wait_until(lambda: list(receiver.requests))[0]["body"]) | {"call": call}
         receiver.requests.clear()
         return gate, message
 
@@ -82,19 +83,21 @@ def test_a_button_answers_without_a_browser_and_the_message_says_what_became_of_
 ):
     gate, message = slack()
     assert press(gate, buttons(message)[action]["value"], url=f"{receiver.url}/actions/1") == 200
-    told = json.loads(until(lambda: [r for r in receiver.requests if r["path"] == "/actions/1"])[0]["body"])
+    told = json.loads(
+        wait_until(lambda: [r for r in receiver.requests if r["path"] == "/actions/1"])[0]["body"]
+    )
     assert told["replace_original"] is True
     assert "by ann on team" in told["text"]
     assert "pressed in Slack by anna" in told["text"]
     assert told["text"].splitlines()[-1] == became
     assert gate.admin.get("/api/approvals") == []
-    until(lambda: gate.story(message["call"])[-1] == state)
+    wait_until(lambda: gate.story(message["call"])[-1] == state)
 
 
 def test_a_question_answered_in_slack_ends_in_its_own_message_alone(slack, receiver):
     gate, message = slack()
     press(gate, buttons(message)["deny"]["value"], url=f"{receiver.url}/actions/1")
-    until(lambda: deliveries(gate) == ["closed"])
+    wait_until(lambda: deliveries(gate) == ["closed"])
     assert [request["path"] for request in receiver.requests] == ["/actions/1"]
 
 
@@ -103,14 +106,14 @@ def test_a_question_answered_elsewhere_ends_in_slack_too(slack, receiver):
     gate.admin.request(
         "POST", f"/api/approvals/{gate.admin.get('/api/approvals')[0]['id']}", {"verdict": "deny"}
     )
-    until(lambda: deliveries(gate) == ["closed"])
+    wait_until(lambda: deliveries(gate) == ["closed"])
     assert [request["path"] for request in receiver.requests] == ["/services/T1"]
 
 
 def test_a_person_with_a_passphrase_answers_on_the_page_and_not_in_slack(slack, receiver):
     gate, message = slack("\napprovers: {passphrase: correct-horse-battery}")
     assert press(gate, buttons(message)["once"]["value"], url=f"{receiver.url}/actions/1") == 200
-    told = json.loads(until(lambda: list(receiver.requests))[0]["body"])
+    told = json.loads(wait_until(lambda: list(receiver.requests))[0]["body"])
     assert (told["replace_original"], "Answer on the operator's page" in told["text"]) == (False, True)
     assert len(gate.admin.get("/api/approvals")) == 1
 
@@ -123,7 +126,7 @@ def test_a_button_pressed_for_somebody_who_may_only_look_answers_nothing(slack, 
     for action in ("once", "deny"):
         receiver.requests.clear()
         assert press(gate, buttons(message)[action]["value"], url=f"{receiver.url}/actions/1") == 200
-        told = json.loads(until(lambda: list(receiver.requests))[0]["body"])
+        told = json.loads(wait_until(lambda: list(receiver.requests))[0]["body"])
         assert (told["replace_original"], "ann may not answer questions" in told["text"]) == (False, True)
     assert len(gate.admin.get("/api/approvals")) == 1
 
@@ -146,7 +149,7 @@ def test_a_value_that_this_gateway_did_not_seal_answers_nothing(slack, receiver)
     value = buttons(message)["once"]["value"]
     forged = value[:-1] + ("A" if value[-1] != "A" else "B")
     assert press(gate, forged, url=f"{receiver.url}/actions/1") == 200
-    told = json.loads(until(lambda: list(receiver.requests))[0]["body"])
+    told = json.loads(wait_until(lambda: list(receiver.requests))[0]["body"])
     assert (told["replace_original"], "not made by this gateway" in told["text"]) == (False, True)
     assert len(gate.admin.get("/api/approvals")) == 1
 
@@ -166,7 +169,7 @@ def test_without_an_address_for_other_devices_a_message_says_what_to_set(start, 
         f' {{type: webhook, name: p, url: "{receiver.url}/pressed", format: slack, signing_secret: abc}}]'
     )
     light(gate)
-    until(lambda: len(receiver.requests) == 3)
+    wait_until(lambda: len(receiver.requests) == 3)
     by_path = {r["path"]: json.loads(r["body"]) for r in receiver.requests}
     assert by_path["/"]["actions"] == []
     assert "set admin.public_url" in by_path["/"]["message"]
@@ -187,7 +190,7 @@ def test_with_an_address_for_other_devices_every_link_carries_it(start, receiver
         admin="public_url: https://gate.example.ts.net/",
     )
     light(gate)
-    [message] = until(lambda: list(receiver.requests))
+    [message] = wait_until(lambda: list(receiver.requests))
     links = [action["url"] for action in json.loads(message["body"])["actions"]]
     assert len(links) == 3
     assert all(link.startswith("https://gate.example.ts.net/answer/") for link in links)

@@ -7,19 +7,9 @@ import urllib.request
 
 import pytest
 from tests.approval.bot_api import CHAT, CHAT_NAME, TOKEN, BotApi
-from tests.approval.conftest import (
-    ANN,
-    BOB,
-    STRANGER,
-    close_all,
-    files,
-    light,
-    outcome,
-    reached,
-    telegram,
-    until,
-)
+from tests.approval.conftest import ANN, BOB, STRANGER, close_all, files, light, outcome, reached, telegram
 from tests.gateway import running
+from tests.waiting import wait_until
 
 from agent_gate.cli.commands.status import summary
 from agent_gate.errors import GatewayError
@@ -54,7 +44,7 @@ def counted(gate, series):
 
 def delivered(gate, count):
     """Wait until that many messages are not only sent but written down as sent."""
-    until(lambda: counted(gate, SENT) >= count)
+    wait_until(lambda: counted(gate, SENT) >= count)
 
 
 def test_a_press_runs_the_call_once_and_the_message_says_who_answered(talk, api):
@@ -125,7 +115,7 @@ def test_a_button_of_one_question_does_not_answer_another(talk, api):
     second = bot.question("light.two")
     one = bot.messages[first]["keyboard"][0][0]["callback_data"]
     bot.press(second, None, ANN, data=one)
-    until(lambda: reached(api))
+    wait_until(lambda: reached(api))
     assert [body["entity_id"] for _, _, body in reached(api)] == ["light.one"]
     assert [a["arguments"]["entity_id"] for a in gate.admin.get("/api/approvals")] == ["light.two"]
 
@@ -282,7 +272,7 @@ def test_a_chat_that_was_down_gets_each_question_once_when_it_heals(start, api):
     gone = light(gate, "light.gone").json["call"]
     [approval] = [a for a in gate.admin.get("/api/approvals") if a["call"] == gone]
     gate.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
-    until(
+    wait_until(
         lambda: (
             'agent_gate_deliveries_total{channel="telegram",result="failed"}' in gate.admin.get("/metrics")
         )
@@ -296,8 +286,8 @@ def test_a_chat_that_was_down_gets_each_question_once_when_it_heals(start, api):
     healed.question("light.one", 20)
     healed.question("light.two", 20)
     healed.press(healed.question("light.one"), "Once", ANN)
-    until(lambda: reached(api))
-    until(lambda: gate.admin.get("/api/now")["needs"] == [])
+    wait_until(lambda: reached(api))
+    wait_until(lambda: gate.admin.get("/api/now")["needs"] == [])
     assert len(healed.messages) == 2
     healed.stop()
     assert healed.faults == []
@@ -350,10 +340,12 @@ def test_a_second_poller_only_delays_answers(talk, api):
     request = urllib.request.Request(
         f"{bot.url}/bot{TOKEN}/getUpdates", b'{"timeout": 0}', {"Content-Type": "application/json"}
     )
-    deadline = time.monotonic() + 20
-    while not bot.conflicts:
-        assert time.monotonic() < deadline, "the two never met"
+
+    def poll_too():
         urllib.request.urlopen(request).close()
+        return bot.conflicts
+
+    wait_until(poll_too, "a conflict of the two")
     assert "Approved once" in bot.press(number, "Once", ANN)
     outcome(gate, call)
     assert len(reached(api)) == 1
@@ -384,7 +376,7 @@ def test_an_edit_whose_reply_was_lost_is_done_all_the_same(start, bot, api):
     updated = counted(gate, UPDATED)
     bot.lose = ["editMessageText"]
     gate.answer("deny")
-    until(lambda: counted(gate, UPDATED) == updated + 1)
+    wait_until(lambda: counted(gate, UPDATED) == updated + 1)
     edits = [params for method, params in bot.calls if params.get("message_id") == number]
     assert len(edits) == 2
     assert edits[0] == edits[1]
@@ -534,7 +526,7 @@ def test_the_bot_token_is_in_no_log_and_no_answer(start, bot):
     gate = start(telegram(bot))
     bot.stop()
     light(gate)
-    until(lambda: "A channel did not take a message" in gate.stderr)
+    wait_until(lambda: "A channel did not take a message" in gate.stderr)
     assert TOKEN not in gate.stderr
     assert TOKEN not in json.dumps(gate.admin.get("/api/status"))
     bot.start()

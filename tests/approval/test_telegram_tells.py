@@ -3,9 +3,10 @@
 import base64
 from textwrap import dedent
 
-from tests.approval.conftest import ANN, light, outcome, telegram, until
+from tests.approval.conftest import ANN, light, outcome, telegram
 from tests.gateway import running
 from tests.surfaces.admin.admin_gate import browser
+from tests.waiting import wait_until
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -97,7 +98,7 @@ def test_a_question_comes_with_its_facts_and_its_picture(tmp_path, bot):
     files = {"config.yaml": dedent(CONFIG).format(channels=telegram(bot)), "permissions.yaml": "{}\n"}
     env = {"PYTHONPATH": installed(tmp_path / "packages")}
     with running(tmp_path, files, "--insecure", env=env) as gate:
-        until(lambda: gate.admin.get("/api/sources")[0]["status"] == "ready")
+        wait_until(lambda: gate.admin.get("/api/sources")[0]["status"] == "ready")
         call = gate.call("web__click", {"ref": "e1"}, wait=0).json["call"]
         number = bot.question("Click Buy?")
         assert 'facts.element = "Buy"' in bot.messages[number]["text"]
@@ -154,7 +155,7 @@ def test_updates_that_cannot_be_read_are_confirmed_once_and_logged_once(start, b
         for sent in DAMAGED:
             bot.damaged(sent)
         bot.say("hello", ANN)
-    until(lambda: not bot.updates)
+    wait_until(lambda: not bot.updates)
     assert "Approved once by ann" in bot.press(number, "Once", ANN)
     assert gate.stderr.count("An update cannot be read and is skipped") == len(DAMAGED)
     assert "A channel's loop failed" not in gate.stderr
@@ -167,7 +168,7 @@ def test_an_update_without_a_number_that_comes_again_is_logged_once_and_holds_up
     bot.damaged({"update_id": "x"})
     bot.damaged({"update_id": "y"})
     asked = len(bot.calls)
-    until(lambda: [method for method, _ in bot.calls[asked:]].count("getUpdates") >= 2)
+    wait_until(lambda: [method for method, _ in bot.calls[asked:]].count("getUpdates") >= 2)
     assert "Approved once by ann" in bot.press(number, "Once", ANN)
-    until(lambda: not bot.updates)
+    wait_until(lambda: not bot.updates)
     assert gate.stderr.count("An update cannot be read and is skipped") == 2

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests import nursery
-from tests.approval.conftest import light, outcome, reached, until
+from tests.approval.conftest import light, outcome, reached
 from tests.gateway import COMMAND, TOKEN
+from tests.waiting import wait_until
 from websockets.sync.client import connect
 
 from agent_gate.cli.watching import NAMED, key_lines
@@ -114,7 +115,7 @@ def test_a_grant_of_somebody_whom_the_rule_no_longer_asks_does_not_count(start, 
     gate = start()
     light(gate)
     assert run(gate, "approvals", "approve", newest(gate), "--for", "always")[0] == 0
-    until(lambda: light(gate).status == 200)
+    wait_until(lambda: light(gate).status == 200)
     rules = gate.folder / "permissions.yaml"
     rules.write_text('rules: [{pattern: "ha_*", action: ask, approvers: [ann]}]\n')
     gate.admin.request("POST", "/api/reload", {})
@@ -136,7 +137,7 @@ def test_a_grant_of_somebody_who_was_taken_out_of_the_configuration_does_not_cou
     reload(without.replace("ann: {", f"eve: {{uid: {os.getuid()}}}\n  ann: {{"))
     light(gate)
     gate.answer(lifetime="always")
-    until(lambda: light(gate).status == 200)
+    wait_until(lambda: light(gate).status == 200)
     [grant] = gate.admin.get("/api/grants")
     assert grant["created_by"] == "eve"
     with_eve = config.read_text()

@@ -9,8 +9,9 @@ import time
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from tests.approval.conftest import close_all, files, light, outcome, reached, until
+from tests.approval.conftest import close_all, files, light, outcome, reached
 from tests.gateway import TOKEN, Api, running
+from tests.waiting import wait_until
 
 SECRET = "whsec_" + base64.b64encode(b"webhook-secret-canary-0123456789").decode()
 HOOK = 'channels: [{{type: webhook, url: "{url}/hook?room=1", secret: "{secret}"{more}}}]'
@@ -37,7 +38,7 @@ def hooked(shared, api):
     api.reset()
     yield gate, receiver
     close_all(gate)
-    until(lambda: len(receiver.requests) % 2 == 0)
+    wait_until(lambda: len(receiver.requests) % 2 == 0)
     receiver.reset()
 
 
@@ -50,7 +51,7 @@ def posted(receiver, event="asked"):
                 return request
         return None
 
-    request = until(found)
+    request = wait_until(found)
     head = request["headers"]
     assert request["path"] == "/hook?room=1"
     signed = f"{head['webhook-id']}.{head['webhook-timestamp']}.".encode() + request["body"]
@@ -175,7 +176,7 @@ def test_a_receiver_that_fails_gets_the_same_message_again(start, receiver):
     gate = start(hook(receiver))
     began = time.monotonic()
     light(gate)
-    until(lambda: len(tries) == 3)
+    wait_until(lambda: len(tries) == 3)
     assert time.monotonic() - began >= 2
     assert len({r["headers"]["webhook-id"] for r in receiver.requests}) == 1
 
@@ -187,7 +188,7 @@ def test_a_receiver_that_asks_to_wait_for_ever_is_asked_again_all_the_same(start
 
     receiver.replies["*"] = endless
     light(start(hook(receiver)))
-    assert until(lambda: len(receiver.requests) == 2)
+    assert wait_until(lambda: len(receiver.requests) == 2)
 
 
 def test_ntfy_and_slack_get_what_they_take(start, receiver):
@@ -197,7 +198,7 @@ def test_ntfy_and_slack_get_what_they_take(start, receiver):
     )
     gate = start(channels)
     light(gate)
-    until(lambda: len(receiver.requests) == 2)
+    wait_until(lambda: len(receiver.requests) == 2)
     by_path = {r["path"]: r for r in receiver.requests}
     ntfy, slack = json.loads(by_path["/"]["body"]), json.loads(by_path["/slack"]["body"])
     assert ntfy["topic"] == "my-topic"
@@ -212,7 +213,7 @@ def test_ntfy_and_slack_get_what_they_take(start, receiver):
     ]
     link = ntfy["actions"][0]["url"].replace("http://phone.test", gate.announced["admin"])
     assert visit(link, "POST")[0].status == 200
-    until(lambda: len(receiver.requests) == 4)
+    wait_until(lambda: len(receiver.requests) == 4)
 
 
 @pytest.mark.parametrize("letter", ["x", "話", "\\", "🙂"])
@@ -224,7 +225,7 @@ def test_a_long_question_is_cut_to_what_ntfy_and_slack_take_and_says_so(start, r
     extra = {f"more{number:02}": letter * 390 for number in range(60)}
     light(gate, "light.bedroom")
     gate.call("mail_send", {"to": "a", "text": "hi", **extra, "zz_last": "the one that matters"}, wait=0)
-    until(lambda: len(receiver.requests) == 4)
+    wait_until(lambda: len(receiver.requests) == 4)
     ntfy = [json.loads(r["body"]) for r in receiver.requests if r["path"] == "/"]
     slack = [json.loads(r["body"]) for r in receiver.requests if r["path"] == "/slack"]
     short, long = sorted((sent["message"] for sent in ntfy), key=len)
@@ -256,7 +257,7 @@ def test_a_template_shapes_what_is_posted(start, receiver):
         )
     )
     light(gate)
-    until(lambda: receiver.requests)
+    wait_until(lambda: receiver.requests)
     sent = json.loads(receiver.requests[0]["body"])
     assert sent.pop("link").startswith(f"{gate.announced['admin']}/answer/")
     assert sent == {
@@ -306,10 +307,10 @@ def test_several_channels_at_once_are_all_updated_by_the_first_answer(start, rec
         )
         gate = start(channels)
         light(gate)
-        until(lambda: receiver.requests and second.requests)
+        wait_until(lambda: receiver.requests and second.requests)
         link = json.loads(second.requests[0]["body"])["answer"]["once"]
         assert visit(link, "POST")[0].status == 200
-        until(lambda: len(receiver.requests) == 2 and len(second.requests) == 2)
+        wait_until(lambda: len(receiver.requests) == 2 and len(second.requests) == 2)
         assert json.loads(receiver.requests[1]["body"])["answered_by"] == "bob"
     finally:
         second.close()

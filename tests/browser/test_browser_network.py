@@ -2,13 +2,12 @@
 
 import re
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.browser.browser_house import Agent, browser_house, page
-from tests.processes import eventually
+from tests.http_server import HttpServer, QuietHandler
 from tests.ui import chromium
+from tests.waiting import wait_until
 
 
 class Secret:
@@ -17,7 +16,7 @@ class Secret:
     def __init__(self):
         reached = self.reached = []
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_GET(self):
                 reached.append(self.path)
                 self.send_response(200)
@@ -27,20 +26,14 @@ class Secret:
 
             do_POST = do_GET
 
-            def log_message(self, *args):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = HttpServer(Handler)
         self.port = self.server.server_port
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
         self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.udp.bind(("127.0.0.1", 0))
         self.udp.setblocking(False)
 
     def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
         self.udp.close()
 
     def datagrams(self):
@@ -80,7 +73,7 @@ def test_no_way_out_of_a_page_leads_to_a_private_address(agent, secret):
     agent.site.replies["/ways"] = page(WAYS.replace("PORT", str(secret.port)).replace("STUN", str(stun)))
     agent.site.replies["/hop"] = (302, {"Location": f"http://127.0.0.1:{secret.port}/redirected"}, b"")
     said = agent.open("/ways")
-    eventually(lambda: "all tried" in agent.call("snapshot"), seconds=15)
+    wait_until(lambda: "all tried" in agent.call("snapshot"))
     assert secret.reached == []
     assert secret.datagrams() == b""
     assert "kept from 127.0.0.1" in said + agent.last
@@ -171,7 +164,7 @@ def test_no_worker_of_a_page_reaches_a_private_address(agent, secret):
         agent.site.replies[f"/ran-{name}"] = page("x")
     agent.site.replies["/hop"] = (302, {"Location": f"http://127.0.0.1:{secret.port}/redirected"}, b"")
     agent.open("/workers")
-    eventually(lambda: "dedicated module service shared" in agent.call("snapshot"), seconds=20)
+    wait_until(lambda: "dedicated module service shared" in agent.call("snapshot"))
     ran = {one["path"] for one in agent.site.requests if one["path"].startswith("/ran-")}
     assert ran == {"/ran-dedicated", "/ran-module", "/ran-shared", "/ran-service"}
     assert secret.reached == []
@@ -183,7 +176,7 @@ def test_no_window_that_a_page_opens_reaches_a_private_address(agent, secret):
     first = agent.open("/popups")
     for name in ("Open", "Alone", "Moved", "Written", "Blank", "Hop"):
         agent.call("click", ref=agent.ref(name, first))
-        eventually(lambda: "kept from" in agent.last + agent.call("console"))
+        wait_until(lambda: "kept from" in agent.last + agent.call("console"))
         for index in range(len(agent.call("tabs", action="list").splitlines()) - 1, 0, -1):
             agent.reply("tabs", action="close", index=index)
         agent.call("tabs", action="select", index=0)
@@ -207,7 +200,7 @@ def test_neither_webtransport_nor_webrtc_sends_a_datagram(channels_agent, secret
     port = secret.udp.getsockname()[1]
     agent.site.replies["/channels"] = page(CHANNELS.replace("UDP", str(port)))
     agent.open("/channels")
-    ended = eventually(
-        lambda: secret.datagrams() or ("all tried" in agent.call("snapshot") and b"nothing came"), seconds=20
+    ended = wait_until(
+        lambda: secret.datagrams() or ("all tried" in agent.call("snapshot") and b"nothing came")
     )
     assert ended == b"nothing came"

@@ -3,11 +3,11 @@
 import os
 import random
 import threading
-import time
 
 import pytest
 from tests.chaos import checker
 from tests.chaos.world import World
+from tests.waiting import wait_until
 
 from agent_gate.observe.failpoint import NAMES
 
@@ -62,15 +62,14 @@ def run(world):
 
 def finish(world):
     """Answer what is still open and wait until every call has ended."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def none_is_open():
         for approval in world.admin.get("/api/approvals"):
             world.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "approve"})
             world.seen.approved.add(approval["call"])
-        if not checker.find_unended(checker.stories(world.admin)):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"calls that never ended: {checker.find_unended(checker.stories(world.admin))}")
+        return not checker.find_unended(checker.stories(world.admin))
+
+    wait_until(none_is_open, "the end of every call")
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.waiting import wait_until
 from tests.wsgate import files
 from websockets.server import ServerProtocol
 from websockets.sync.server import ServerConnection, serve
@@ -397,17 +398,9 @@ def started_request(gateway: Gateway, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.01)
-    return found
-
-
 def test_an_interrupt_withdraws_the_question_and_says_so(gateway: Gateway) -> None:
     process = started_request(gateway, "turn_on", "entity_id=light.withdrawn")
-    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    wait_until(lambda: gateway.admin.get("/api/approvals"))
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=15)
     assert (process.returncode, out) == (130, "")
@@ -478,7 +471,7 @@ def test_a_detached_call_prints_its_id_and_its_result_comes_later(gateway: Gatew
         done = nursery.run([COMMAND, "pending"], env=variables, capture_output=True, text=True, timeout=15)
         return [row for row in json.loads(done.stdout) if row["request_id"] == out.strip()]
 
-    assert wait_for(result)
+    assert wait_until(result)
 
 
 def test_a_detached_call_that_is_denied_is_an_error(gateway: Gateway) -> None:

@@ -4,13 +4,13 @@ import io
 import os
 import shlex
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.sessions import Step, read, same
 from tests.gateway import TOKEN, Api, Gateway, running
+from tests.waiting import wait_until
 from tests.wsgate import files
 
 from agent_gate.cli.main import main
@@ -29,23 +29,15 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     api.close()
 
 
-def wait_for(condition: object, seconds: float = 10.0) -> object:
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):  # type: ignore[operator]
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.01)
-    return value
-
-
 def answer(gateway: Gateway, verdict: str) -> None:
-    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    wait_until(lambda: gateway.admin.get("/api/approvals"))
     gateway.answer(verdict)
 
 
 def answered_before(gateway: Gateway, verdict: str) -> None:
     """For a command that only looks: the answer is given, and its call has ended, before it starts."""
     answer(gateway, verdict)
-    wait_for(lambda: not gateway.admin.get("/api/status")["running_calls"])
+    wait_until(lambda: not gateway.admin.get("/api/status")["running_calls"])
 
 
 def words(command: str) -> list[list[str]]:

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import click
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.waiting import wait_until
 from tests.wsgate import files
 
 from agent_gate.cli import commands
@@ -237,18 +237,16 @@ def test_a_call_goes_on_when_its_command_is_killed_and_pending_has_the_result(ga
         env=env,
         stdout=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 10
-    while not gateway.admin.get("/api/approvals"):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: gateway.admin.get("/api/approvals"), "a question")
     process.kill()
     process.wait(10)
     gateway.answer()
-    rows: list[dict[str, str]] = []
-    while not rows:
-        assert time.monotonic() < deadline
+
+    def pending() -> list[dict[str, str]]:
         done = agent_gate("pending", cwd=gateway.folder, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN)
-        rows = json.loads(done.stdout)
+        return json.loads(done.stdout)
+
+    rows = wait_until(pending)
     assert rows[0]["signature"] == "turn_on(light.killed)"
 
 
@@ -458,10 +456,7 @@ def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gatewa
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 10
-    while not gateway.admin.get("/api/approvals"):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: gateway.admin.get("/api/approvals"), "a question")
     gateway.answer()
     _, said = piped.communicate(timeout=20)
     assert said == b""
@@ -477,10 +472,7 @@ def test_a_command_that_waits_survives_the_gateways_restart(tmp_path: Path) -> N
             env=env,
             stdout=subprocess.PIPE,
         )
-        deadline = time.monotonic() + 10
-        while not gateway.admin.get("/api/approvals"):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: gateway.admin.get("/api/approvals"), "a question")
         gateway.stop()
         gateway.options = ("--insecure", "--port", gateway.url.rpartition(":")[2])
         gateway.start()

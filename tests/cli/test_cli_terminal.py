@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ import click
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.waiting import PATIENCE, wait_until
 from tests.wsgate import files
 
 from agent_gate.cli.commands.audit import whole
@@ -54,14 +55,6 @@ def agent_gate(
     )
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.01)
-    return found
-
-
 class Terminal:
     """A command on a terminal of its own: what it shows, and keys for it."""
 
@@ -84,9 +77,9 @@ class Terminal:
         os.close(self.ours)
 
     def until(self, text: str) -> None:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + PATIENCE
         while text not in self.shown:
-            assert select.select([self.ours], [], [], deadline - time.monotonic())[0], self.shown
+            assert select.select([self.ours], [], [], max(0, deadline - time.monotonic()))[0], self.shown
             try:
                 self.shown += os.read(self.ours, 65536).decode()
             except OSError:
@@ -105,7 +98,7 @@ def ask(gateway: Gateway, name: str) -> Any:
     )
     before = len(gateway.admin.get("/api/approvals"))
     thread.start()
-    wait_for(lambda: len(gateway.admin.get("/api/approvals")) > before)
+    wait_until(lambda: len(gateway.admin.get("/api/approvals")) > before)
     return lambda: (thread.join(20), found[0])[1]
 
 
@@ -306,12 +299,12 @@ def test_the_doctors_advice_for_a_source_helps_when_it_is_followed(tmp_path: Pat
         config = files(api)["config.yaml"]
         broken = config + "mcpServers:\n  my server: {command: /nonexistent/program}\n"
         with running(tmp_path, files(api) | {"config.yaml": broken}, "--insecure") as gateway:
-            wait_for(lambda: "failed" in {s["state"] for s in gateway.admin.get("/api/status")["sources"]})
+            wait_until(lambda: "failed" in {s["state"] for s in gateway.admin.get("/api/status")["sources"]})
             said = agent_gate(tmp_path, "doctor").stdout
             assert "reconnect" not in said
             assert "correct `command` for `my server` in config.yaml" in said
             (tmp_path / "config.yaml").write_text(config)
-            wait_for(lambda: "my server" not in agent_gate(tmp_path, "doctor").stdout)
+            wait_until(lambda: "my server" not in agent_gate(tmp_path, "doctor").stdout)
 
 
 @pytest.mark.parametrize(
@@ -354,10 +347,10 @@ def test_a_denied_call_and_a_source_that_goes_leave_one_line_each(tmp_path: Path
         config = files(api)["config.yaml"] + "mcpServers: {gone: {command: /nonexistent/program}}\n"
         with running(tmp_path, files(api) | {"config.yaml": config}, "--insecure") as gateway:
             assert gateway.call("unlock", {"entity_id": "lock.front"}).status == 403
-            wait_for(lambda: "A call was denied" in gateway.stderr)
+            wait_until(lambda: "A call was denied" in gateway.stderr)
             for _ in range(3):
                 gateway.admin.request("POST", "/api/sources/gone/connect")
-                wait_for(lambda: gateway.admin.get("/api/status")["sources"])
+                wait_until(lambda: gateway.admin.get("/api/status")["sources"])
             lines = [json.loads(line) for line in gateway.stderr.splitlines() if line.startswith("{")]
     [denied] = [line for line in lines if line["event"] == "A call was denied"]
     assert (denied["agent"], denied["tool"]) == ("first", "unlock")
@@ -367,7 +360,7 @@ def test_a_denied_call_and_a_source_that_goes_leave_one_line_each(tmp_path: Path
 def test_the_link_is_the_last_line_whole_and_a_code_where_a_phone_reaches_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gateway: Gateway
 ) -> None:
-    wait_for(lambda: "/login#" in gateway.stderr)
+    wait_until(lambda: "/login#" in gateway.stderr)
     words = [line for line in gateway.stderr.splitlines() if not line.startswith("{")]
     assert re.fullmatch(r"https?://\S+/login#\S+", words[-1])
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -390,7 +383,7 @@ def test_a_fresh_link_is_a_code_too_where_a_phone_reaches_it(tmp_path: Path, gat
             running(tmp_path, files(api) | {"config.yaml": config}, "--insecure") as reached,
             Terminal(tmp_path, COMMAND, "login") as terminal,
         ):
-            wait_for(lambda: "https://gate.example/login#" in reached.stderr)
+            wait_until(lambda: "https://gate.example/login#" in reached.stderr)
             terminal.until("https://gate.example/login#")
             terminal.until("█")
 
@@ -404,7 +397,7 @@ def test_a_call_that_went_well_is_one_line_where_that_is_wanted(
         with running(tmp_path, files(api) | {"config.yaml": config}, "--insecure") as gateway:
             assert gateway.call("get_state", {"entity_id": "sensor.logged"}).status == 200
             assert gateway.call("unlock", {"entity_id": "lock.front"}).status == 403
-            wait_for(lambda: "A call was denied" in gateway.stderr)
+            wait_until(lambda: "A call was denied" in gateway.stderr)
         logged = [json.loads(line) for line in gateway.stderr.splitlines() if line.startswith("{")]
     found = [line for line in logged if line.get("tool") == "get_state"]
     assert [(line["level"], line["tool"], line["seconds"] > 0) for line in found] == [

@@ -15,7 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
-from tests.processes import eventually, free_port
+from tests.processes import free_port
+from tests.waiting import wait_until
 
 CONFIG = """\
 gateway: {{port: 0}}
@@ -82,11 +83,11 @@ class Patient:
         def looked() -> Finding | None:
             return next((one for one in self.findings(here=here) if words in one["what"]), None)
 
-        return eventually(looked, f"the finding: {words}")  # type: ignore[no-any-return]
+        return wait_until(looked, f"the finding: {words}")  # type: ignore[no-any-return]
 
     def is_well_again(self, words: str, *, here: Path | None = None) -> bool:
         """Whether the finding is gone, when it is."""
-        return eventually(  # type: ignore[no-any-return]
+        return wait_until(  # type: ignore[no-any-return]
             lambda: all(words not in one["what"] for one in self.findings(here=here)), f"no longer: {words}"
         )
 
@@ -143,7 +144,7 @@ def test_a_reload_that_was_refused_is_told_once_and_not_as_in_force(patient: Pat
     with treated(patient):
         patient.write(rules=RULES + "policy_tests:\n  - {tool: lamp_on, expect: deny}\n")
         patient.finds("policy test")
-        [told] = eventually(
+        [told] = wait_until(
             lambda: [one for one in patient.findings() if "still runs with the old one" in one["why"]],
             "the reload to be refused",
         )

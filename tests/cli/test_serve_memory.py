@@ -5,6 +5,7 @@ import ctypes
 
 import psutil
 import pytest
+from tests.waiting import until
 
 from agent_gate.cli.commands.serve import give_back_memory
 
@@ -26,7 +27,6 @@ async def test_what_large_results_left_between_what_stays_goes_back_to_the_syste
     del pieces
     assert resident() - before > PIECE * PIECES / 2, "the system has it back already"
     giving = asyncio.create_task(give_back_memory(0.01))
-    while resident() - before > PIECE * PIECES / 4:
-        await asyncio.sleep(0.01)
+    await until(lambda: resident() - before <= PIECE * PIECES / 4)
     giving.cancel()
     assert len(kept) == PIECES / KEPT_EVERY

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.gateway import TOKEN, Api, HeldReply, running
-from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, eventually, files, run, started
+from tests.waiting import until
+from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, files, run, started
 
 from agent_gate import Client, SyncClient
 from agent_gate.client.wire import WireError
@@ -51,7 +52,7 @@ async def drop(home: Home) -> None:
     """Cut every agent's connection, as a network does."""
     for agent in list(home.gateway.ways_in.websocket._agents):
         agent.ws.transport.abort()
-    await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
+    await until(lambda: home.gateway.ways_in.websocket.connected == 0)
 
 
 async def test_a_token_with_the_line_break_of_its_file_is_taken(tmp_path: Path, api: Api) -> None:
@@ -125,7 +126,7 @@ async def test_a_call_survives_a_lost_connection_and_runs_once(tmp_path: Path, a
         calls = [asyncio.create_task(client.call("turn_on", {"entity_id": f"light.{n}"})) for n in "abc"]
         await home.asked(3)
         await drop(home)
-        await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
+        await until(lambda: home.gateway.ways_in.websocket.connected == 1)
         while home.open:
             await home.answer()
         assert [data["path"] for data in await asyncio.gather(*calls)] == ["/turn_on"] * 3
@@ -143,7 +144,7 @@ async def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_pat
         await home.settled("/turn_on")
         home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
         assert (await call)["path"] == "/turn_on"
-        await eventually(lambda: not client._received)
+        await until(lambda: not client._received)
         assert await client.pending() == []
         assert home.executed("/turn_on") == 1
 
@@ -152,7 +153,7 @@ async def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path
     async with started(tmp_path, api) as home, gate(home) as client:
         home.gateway.listeners.public.upgrade = None
         await drop(home)
-        await eventually(lambda: client._link is None)
+        await until(lambda: client._link is None)
         call = asyncio.create_task(client.call("get_state", ALLOWED))
         await asyncio.sleep(0)
         home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
@@ -172,7 +173,7 @@ async def test_a_client_waits_longer_each_time_and_never_in_step_with_others(
         monkeypatch.setattr("random.uniform", uniform)
         home.gateway.listeners.public.upgrade = None
         await drop(home)
-        await eventually(lambda: len(bounds) >= 9)
+        await until(lambda: len(bounds) >= 9)
         assert bounds[:9] == [(0, min(0.25 * 2**n, 30.0)) for n in range(9)]
         await client.close()
 
@@ -183,7 +184,7 @@ def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) ->
             port = gateway.url.rpartition(":")[2]
             async with Client(gateway.url, TOKEN) as client:
                 call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-                await eventually(lambda: gateway.admin.get("/api/approvals"))
+                await until(lambda: gateway.admin.get("/api/approvals"))
                 await asyncio.to_thread(gateway.kill)
                 gateway.options = ("--insecure", "--port", port)
                 await asyncio.to_thread(gateway.start)
@@ -202,9 +203,9 @@ def test_what_a_gateway_refuses_because_it_stops_is_sent_to_the_next_one(tmp_pat
             port = gateway.url.rpartition(":")[2]
             async with Client(gateway.url, TOKEN) as client:
                 first = asyncio.create_task(client.call("get_state", ALLOWED))
-                await eventually(held.arrived.is_set)
+                await until(held.arrived.is_set)
                 gateway.process.send_signal(signal.SIGTERM)
-                await eventually(lambda: gateway.request("GET", "/ready", token=None).status == 503)
+                await until(lambda: gateway.request("GET", "/ready", token=None).status == 503)
                 late = client.start("forecast", {})
                 held.go_on.set()
                 assert (await first)["path"] == "/states/sensor.temp"
@@ -255,10 +256,12 @@ async def test_a_result_is_acknowledged_also_when_the_gateway_leaves_right_after
         monkeypatch.setattr(Agent, "deliver", answers_and_leaves)
         await home.answer()
         assert (await call)["path"] == "/turn_on"
-        await eventually(lambda: client._link not in (None, first))
-        async with asyncio.timeout(2):
-            while await client.pending():
-                await asyncio.sleep(0.005)
+        await until(lambda: client._link not in (None, first))
+
+        async def has_nothing_pending() -> bool:
+            return not await client.pending()
+
+        assert await until(has_nothing_pending)
 
 
 async def test_a_result_that_an_earlier_run_of_the_session_left_is_not_taken_for_a_new_calls(
@@ -276,7 +279,7 @@ async def test_a_result_that_an_earlier_run_of_the_session_left_is_not_taken_for
             call = asyncio.create_task(client.call("unlock", {"entity_id": "lock.back"}))
             await home.asked()
             await drop(home)
-            await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
+            await until(lambda: home.gateway.ways_in.websocket.connected == 1)
             assert len(await client.pending()) == 1
             await home.answer()
             assert (await call)["path"] == "/unlock"
@@ -294,7 +297,7 @@ async def test_a_callback_that_fails_costs_neither_the_call_nor_the_connection(
             raise KeyError("total")
 
         call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}, on_waiting=fails))
-        await eventually(lambda: told)
+        await until(lambda: told)
         link = client._link
         await home.answer()
         assert (await call)["path"] == "/turn_on"
@@ -349,7 +352,7 @@ async def test_callbacks_hear_what_is_waited_for_and_cancel_takes_it_back(tmp_pa
     async with started(tmp_path, api) as home, gate(home) as client:
         told: list[Any] = []
         call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}, on_waiting=told.append))
-        await eventually(lambda: told)
+        await until(lambda: told)
         assert told[0]["signature"] == "turn_on(light.a)"
         assert await client.cancel(told[0]["request_id"]) is True
         with pytest.raises(ApprovalDenied, match="Withdrawn"):

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.processes import eventually, free_port
+from tests.processes import free_port
+from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 BRIDGE = [sys.executable, "-c", "from agent_gate.cli.commands.bridge import command; command()"]
@@ -30,7 +31,7 @@ class Counterpart:
     def start(self) -> None:
         argv = [sys.executable, str(HERE / "counterpart.py"), str(self.port), str(self.folder)]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        eventually(self.listening, "the counterpart's start")
+        wait_until(self.listening, "the counterpart's start")
 
     def listening(self) -> bool:
         with socket.socket() as probe:

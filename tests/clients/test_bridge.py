@@ -10,8 +10,9 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from tests.clients.hosting import BRIDGE, counterpart, eventually, modern, start_bridge
+from tests.clients.hosting import BRIDGE, counterpart, modern, start_bridge
 from tests.typescript.node_tools import installed, node, quiet_environment
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ async def test_a_changed_catalog_is_told_to_a_handshake_host(tmp_path):
         greeting = await bridge.greet()
         assert greeting["result"]["capabilities"]["tools"]["listChanged"] is True
         await asyncio.to_thread(
-            eventually,
+            wait_until,
             lambda: any(line.startswith("GET") for line in gateway.noted("requests")),
             "listening",
         )
@@ -129,10 +130,10 @@ async def test_a_call_in_flight_survives_the_gateways_restart_and_keeps_its_key(
         await bridge.send(
             id=5, method="tools/call", params=params if era == "handshake" else modern(**params)
         )
-        await asyncio.to_thread(eventually, lambda: gateway.noted("keys"), "the call")
+        await asyncio.to_thread(wait_until, lambda: gateway.noted("keys"), "the call")
         await asyncio.to_thread(gateway.kill)
         await asyncio.to_thread(gateway.start)
-        await asyncio.to_thread(eventually, lambda: len(gateway.noted("keys")) == 2, "the second try")
+        await asyncio.to_thread(wait_until, lambda: len(gateway.noted("keys")) == 2, "the second try")
         first, second = gateway.noted("keys")
         assert first == second != "None"
         (tmp_path / "release").touch()
@@ -176,7 +177,7 @@ async def test_a_cancelled_call_of_either_era_is_cancelled_at_the_gateway(gatewa
         seen = len(gateway.noted("keys"))
         params = {"name": "slow"} if era == "handshake" else modern(name="slow")
         await bridge.send(id="c", method="tools/call", params=params)
-        await asyncio.to_thread(eventually, lambda n=seen: len(gateway.noted("keys")) > n, "the call")
+        await asyncio.to_thread(wait_until, lambda n=seen: len(gateway.noted("keys")) > n, "the call")
         await bridge.send(method="notifications/cancelled", params={"requestId": "c"})
         await bridge.send(id="after", method="tools/list", params={} if era == "handshake" else modern())
         await bridge.answer("after")

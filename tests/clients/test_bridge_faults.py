@@ -5,6 +5,7 @@ import contextlib
 import json
 
 import pytest
+from tests.waiting import until
 
 from agent_gate.client.bridge import StdioBridge
 from agent_gate.client.exchange import Address, Http
@@ -119,9 +120,7 @@ async def test_a_host_that_says_twice_that_it_is_ready_is_listened_for_once():
         gateway.stream = Stream("0")
         for number in 1, 2:
             host.lines.put_nowait(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-            async with asyncio.timeout(5):
-                while gateway.heard < number:
-                    await asyncio.sleep(0.001)
+            await until(lambda number=number: gateway.heard >= number)
         listening = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_listen"]
         assert len(listening) == 1
         gateway.stream.put(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')

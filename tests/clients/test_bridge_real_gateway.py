@@ -6,6 +6,7 @@ import signal
 import pytest
 from tests.clients.hosting import modern, start_bridge
 from tests.typescript.gateway_process import TOKEN, gateway_process
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
@@ -21,8 +22,7 @@ def test_a_call_that_waits_for_a_person_survives_the_gateways_death_and_runs_onc
             assert "everything__get_sum" in names
             call = wrap(name="everything__get_sum", arguments={"a": 2, "b": 3})
             await bridge.send(id="sum", method="tools/call", params=call)
-            while not await asyncio.to_thread(gateway.waiting):
-                await asyncio.sleep(0.05)
+            await until(lambda: asyncio.to_thread(gateway.waiting))
             await asyncio.to_thread(gateway.stop, signal.SIGKILL)
             await asyncio.to_thread(gateway.start)
             [question] = await asyncio.to_thread(gateway.waiting)

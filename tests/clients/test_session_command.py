@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests import nursery
-from tests.clients.hosting import eventually
 from tests.servers import command
+from tests.waiting import wait_until
 
 from agent_gate.cli.sessions import Sessions, safe, serves
 
@@ -76,7 +76,7 @@ def test_hooks_start_and_stop_a_gateway_and_tell_scripts_where_it_is(place):
     assert serves(pid, data)
     run(env, "stop", given=hook("5f0c-aa", "SessionEnd"))
     assert not pid_file.exists()
-    eventually(lambda: not serves(pid, data), "the gateway's end")
+    wait_until(lambda: not serves(pid, data), "the gateway's end")
 
 
 def test_a_shell_takes_over_what_a_start_prints(place):
@@ -138,7 +138,7 @@ def test_files_of_gateways_that_are_gone_are_removed(place):
     folder, env = place
     started = json.loads(run(env, "start", "--session", "killed", "--json"))
     os.kill(started["pid"], 9)
-    eventually(lambda: not serves(started["pid"], Path(started["data"])), "the gateway's end")
+    wait_until(lambda: not serves(started["pid"], Path(started["data"])), "the gateway's end")
     stale = folder / "r" / "agent-gate" / "agent-gate-killed.pid"
     assert stale.exists()
     assert run(env, "status") == "No session has a gateway.\n"
@@ -245,5 +245,5 @@ def test_a_session_logs_each_request(place):
     def line():
         return [row for row in log.read_text().splitlines() if "Request ended" in row and "/health" in row]
 
-    [row] = eventually(line, "the line of the request")
+    [row] = wait_until(line, "the line of the request")
     assert json.loads(row)["level"] == "info"

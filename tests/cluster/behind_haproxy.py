@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.cluster.several import until
 from tests.deploy.haproxy import program
 from tests.gateway import Api, Gateway
 from tests.processes import free_port
+from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "ha"
 SERVICE = """
@@ -61,7 +61,7 @@ class Cluster:
         for name, host in self.hosts.items():
             self.gateways[name] = self._start(name, host)
         self.proxy = self._start_proxy()
-        until(lambda: self.proxy.poll() is not None or all(map(self.takes_calls, self.hosts)), 20)
+        wait_until(lambda: self.proxy.poll() is not None or all(map(self.takes_calls, self.hosts)))
         assert self.proxy.poll() is None, (self.folder / "haproxy.log").read_text()
 
     def _start(self, name, host):
@@ -129,7 +129,7 @@ class Cluster:
 
     def start_again(self, name):
         self.gateways[name].start()
-        until(lambda: self.takes_calls(name), 30)
+        wait_until(lambda: self.takes_calls(name))
 
     def takes_calls(self, name):
         """Whether HAProxy sends calls to it."""

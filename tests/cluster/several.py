@@ -1,6 +1,5 @@
 """Several real gateways on one real PostgreSQL, each in a process and a folder of its own."""
 
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,17 +27,6 @@ permissions: permissions.yaml
 RULES = """
 rules: [{pattern: read, action: allow}, {pattern: look, action: allow}, {pattern: run, action: allow}, {pattern: brief, action: ask, lifetime: 2}]
 """
-
-
-def until(condition, seconds=30.0):
-    """Wait until `condition` gives something, and give that back; fails when it does not in time. What takes long is
-    looked at less often: a look takes away from what it waits for."""
-    began = time.monotonic()
-    while not (found := condition()):
-        waited = time.monotonic() - began
-        assert waited < seconds, f"not within {seconds} s"
-        time.sleep(min(0.2, max(0.01, waited / 20)))
-    return found
 
 
 class Several:

@@ -11,9 +11,10 @@ import pytest
 from tests import postgres
 from tests.chaos import checker
 from tests.cluster.agents import NUMBERS, ledger_of
-from tests.cluster.several import SECRET, Several, until
+from tests.cluster.several import SECRET, Several
 from tests.debian import unpack
 from tests.gateway import Api, TypedGateway
+from tests.waiting import wait_until
 
 HOUR = 3600
 LIBRARY = "lib/*/faketime/libfaketimeMT.so.1"
@@ -83,16 +84,16 @@ def test_an_hour_on_the_clock_of_one_gateway_ends_and_revives_no_question_and_no
     one, two, clock, api = pair
     api.reset()
     asked = ask((one, two), 1)
-    until(lambda: questions(one) == questions(two) == asked)
+    wait_until(lambda: questions(one) == questions(two) == asked)
     clock.step(seconds)
-    until(lambda: f"{seconds:+d} s off the database's" in one.stderr)
+    wait_until(lambda: f"{seconds:+d} s off the database's" in one.stderr)
     see_a_short_question_end((one, two))
     asked |= ask((one, two), 3)
-    until(lambda: questions(one) == questions(two) == asked)
+    wait_until(lambda: questions(one) == questions(two) == asked)
     assert all(gateway["alive"] for gateway in two.admin.get("/api/gateways"))
     clock.step(0)
     see_a_short_question_end((one, two))
-    until(lambda: questions(one) == questions(two) == asked)
+    wait_until(lambda: questions(one) == questions(two) == asked)
     for question in two.admin.get("/api/approvals"):
         two.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
     for call in asked:

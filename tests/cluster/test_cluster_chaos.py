@@ -12,7 +12,7 @@ from tests import postgres
 from tests.chaos import checker
 from tests.cluster.agents import Answering, Load, ledger_of
 from tests.cluster.behind_haproxy import behind_haproxy
-from tests.cluster.several import until
+from tests.waiting import wait_until
 
 FAULTS = int(os.environ.get("AGENT_GATE_FAULTS", "1"))
 RATE = 50 if "AGENT_GATE_FAULTS" in os.environ else 25
@@ -34,13 +34,13 @@ class Scene:
     def answering(self):
         return Answering(self.admins, self.seen)
 
-    def check(self, load):
+    def find_problems(self, load):
         """Wait until all calls have ended, and have the checker look at everything that ever happened here."""
         self.seen.executed |= {one.n for one in load.made if one.said == "executed"}
-        until(lambda: all(admin.get("/api/approvals") == [] for admin in self.admins), 30)
-        until(lambda: not checker.find_unended(checker.stories(self.admins[0])), 40)
-        assert checker.find_problems(self.admins, ledger_of(self.cluster.api), self.seen) == {}
+        wait_until(lambda: all(admin.get("/api/approvals") == [] for admin in self.admins))
+        wait_until(lambda: not checker.find_unended(checker.stories(self.admins[0])))
         assert checker.chains_of(checker.stories(self.admins[0])) == set(self.cluster.hosts)
+        return checker.find_problems(self.admins, ledger_of(self.cluster.api), self.seen)
 
     def tell(self, what, load):
         made = load.made
@@ -54,7 +54,7 @@ class Scene:
 def flowing(load, more=20):
     """Wait until so many more calls were executed."""
     before = sum(one.said == "executed" for one in load.made)
-    until(lambda: sum(one.said == "executed" for one in load.made) >= before + more, 40)
+    wait_until(lambda: sum(one.said == "executed" for one in load.made) >= before + more)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_a_gateway_that_is_killed_takes_along_only_what_it_was_doing(scene):
             cluster.gateways[name].kill()
             flowing(load)
             cluster.start_again(name)
-    scene.check(load)
+    assert scene.find_problems(load) == {}
     found = checker.stories(scene.admins[0])
     chains = {checker.number(story): {row["chain"] for row in story} for story in found.values()}
     for one in load.not_executed():
@@ -94,7 +94,7 @@ def test_a_database_that_ends_at_once_and_comes_back_loses_nothing_that_was_said
             scene.primary.stop("immediate")
             scene.primary.start()
             flowing(load)
-    scene.check(load)
+    assert scene.find_problems(load) == {}
     scene.tell("the database ended at once", load)
 
 
@@ -121,5 +121,5 @@ def test_a_standby_in_step_takes_the_place_of_a_database_that_dies(tmp_path):
                 standby.promote()
                 primary, standby = standby, primary
                 flowing(load)
-        scene.check(load)
+        assert scene.find_problems(load) == {}
         scene.tell("the database replaced by its standby", load)

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests import postgres
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import Api
+from tests.waiting import wait_until
 
 from agent_gate.errors import GatewayError
 
@@ -73,7 +74,7 @@ def test_a_database_that_is_killed_under_load_loses_no_approval_and_doubles_none
         ends = time.monotonic() + 60
         with ThreadPoolExecutor(8) as pool:
             calls = [pool.submit(ask, (one, two)[number % 2], number, ends) for number in range(24)]
-            until(lambda: len(sent(api)) >= 6, 20)
+            wait_until(lambda: len(sent(api)) >= 6)
             own_server.stop("immediate")
             own_server.start()
             told = [call.result(60) for call in calls]
@@ -84,16 +85,16 @@ def test_a_database_that_is_killed_under_load_loses_no_approval_and_doubles_none
         assert executed >= 16
         assert len(sent(api)) >= executed
         for gateway in (one, two):
-            until(lambda gateway=gateway: gateway.request("GET", "/ready", token=None).status == 200, 20)
+            wait_until(lambda gateway=gateway: gateway.request("GET", "/ready", token=None).status == 200)
             assert gateway.admin.get("/api/audit/verify")["ok"]
-        until(lambda: one.admin.get("/api/approvals") == two.admin.get("/api/approvals") == [])
+        wait_until(lambda: one.admin.get("/api/approvals") == two.admin.get("/api/approvals") == [])
 
 
 def test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wakes(tmp_path, database):
     with Api() as api, several(tmp_path, database, api) as gateways:
         one, two = gateways.start("one"), gateways.start("two")
         call = one.call("write", {"n": 1}, wait=0).json["call"]
-        [question] = until(lambda: two.admin.get("/api/approvals"))
+        [question] = wait_until(lambda: two.admin.get("/api/approvals"))
         one.process.send_signal(signal.SIGSTOP)
         try:
             two.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
@@ -103,7 +104,7 @@ def test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wak
         assert told.get("status") == "executed", told
         followed = one.request("GET", f"/api/calls/{call}?wait=10").json
         assert followed["status"] == "executed"
-        until(lambda: all(g["alive"] for g in two.admin.get("/api/gateways")))
+        wait_until(lambda: all(g["alive"] for g in two.admin.get("/api/gateways")))
         assert sent(api) == [b'{"n":1}']
         assert two.story(call) == ["pending", "approved", "dispatching", "completed"]
         for gateway in (one, two):
@@ -116,10 +117,10 @@ def test_ready_says_that_a_gateway_stops_for_as_long_as_it_announces_it_and_call
     more = "limits: {announce: 3}"
     with Api() as api, several(tmp_path, database, api, more=more) as gateways:
         one, two = gateways.start("one"), gateways.start("two")
-        until(lambda: one.request("GET", "/ready", token=None).status == 200)
+        wait_until(lambda: one.request("GET", "/ready", token=None).status == 200)
         one.process.send_signal(signal.SIGTERM)
-        until(lambda: one.request("GET", "/ready", token=None).status == 503)
+        wait_until(lambda: one.request("GET", "/ready", token=None).status == 503)
         assert one.call("read").status == 200
-        until(lambda: two.admin.get("/api/gateways")[0]["state"] == "draining")
+        wait_until(lambda: two.admin.get("/api/gateways")[0]["state"] == "draining")
         gateways.stop("one")
         assert two.admin.get("/api/gateways")[0]["state"] == "stopped"

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 from tests import postgres
 from tests.cluster import several as world
-from tests.cluster.several import SECRET, several, until
+from tests.cluster.several import SECRET, several
 from tests.gateway import Api
 from tests.surfaces.admin.admin_gate import browser
+from tests.waiting import wait_until
 
 PEOPLE = "people: {anna: {login: anna}, ben: {login: ben}}"
 RULES = "rules: [{pattern: '*', action: ask, approvers: {names: [anna, ben], count: 2}}]"
@@ -27,7 +28,7 @@ def watched(tmp_path_factory):
 
 def asked(watched, n):
     call = watched.one.call("write", {"n": n}, wait=0).json["call"]
-    [question] = until(lambda: watched.two.admin.get("/api/approvals"))
+    [question] = wait_until(lambda: watched.two.admin.get("/api/approvals"))
     return call, f"/api/approvals/{question['id']}"
 
 
@@ -38,7 +39,7 @@ def test_a_yes_on_each_gateway_runs_the_call(watched):
     again = watched.anna.send("POST", path, {"verdict": "approve"})
     assert "said yes already" in again.json["error"]["message"]
     assert watched.ben.send("POST", path, {"verdict": "approve"}).json["state"] == "approved"
-    until(lambda: watched.one.story(call)[-1] == "completed")
+    wait_until(lambda: watched.one.story(call)[-1] == "completed")
 
 
 def test_two_yeses_at_the_same_moment_on_two_gateways_run_the_call_once(watched):
@@ -58,8 +59,8 @@ def test_two_yeses_at_the_same_moment_on_two_gateways_run_the_call_once(watched)
         for thread in threads:
             thread.join()
         calls.append(call)
-        until(lambda call=call: watched.one.story(call)[-1] == "completed")
-        until(lambda: not watched.two.admin.get("/api/approvals"))
+        wait_until(lambda call=call: watched.one.story(call)[-1] == "completed")
+        wait_until(lambda: not watched.two.admin.get("/api/approvals"))
     assert sorted(request["body"] for request in watched.api.requests) == [b'{"n":%d}' % n for n in range(5)]
 
 
@@ -80,7 +81,7 @@ def test_a_question_is_ended_though_the_gateway_died_that_took_the_last_yes(
             browser(one, "ben").post(path, {"verdict": "approve"})
         gateways.kill("one")
         left = two or gateways.start("one")
-        until(lambda: left.story(call)[-1] == "completed", 30)
+        wait_until(lambda: left.story(call)[-1] == "completed")
         [approved] = [row for row in left.admin.get(f"/api/calls/{call}") if row["state"] == "approved"]
         assert approved["body"]["yeses"] == ["anna", "ben"]
         assert approved["body"]["by"] == "ben"

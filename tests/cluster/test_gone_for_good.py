@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import HeldReply
+from tests.waiting import PATIENCE, wait_until
 
 WEEK = 8 * 86_400
 
@@ -44,7 +45,7 @@ def test_the_chain_of_a_gateway_that_is_gone_is_cut_by_another_and_goes_on_when_
             assert gateway.call("read").status == 200
         two.admin.get("/api/audit/verify")
         getattr(gateways, how)("one")
-        until(lambda: not two.admin.get("/api/gateways")[0]["alive"], 20)
+        wait_until(lambda: not two.admin.get("/api/gateways")[0]["alive"])
         before = rows_of(database, "one")
         cut(two)
         assert rows_of(database, "one") == before, "it may come back"
@@ -71,13 +72,13 @@ def test_what_a_gateway_began_that_came_back_and_died_before_it_said_so_is_ended
         assert one.call("read").status == 200
         gateways.kill("one")
         run(database, "UPDATE gateways SET ends_at = 0 WHERE id = 'one'")
-        settled = until(lambda: read(database, "SELECT settled FROM gateways WHERE id = 'one'"))
+        settled = wait_until(lambda: read(database, "SELECT settled FROM gateways WHERE id = 'one'"))
         one = gateways.start("one")
         running = pool.submit(one.call, "run", {"n": 1})
-        until(held.arrived.is_set)
+        assert held.arrived.wait(PATIENCE)
         gateways.kill("one")
         run(database, "UPDATE gateways SET ends_at = 0, settled = %s WHERE id = 'one'", settled)
         call = read(database, "SELECT call FROM record WHERE state = 'dispatching' ORDER BY at DESC LIMIT 1")
-        until(lambda: two.story(call)[-1] == "unknown")
+        wait_until(lambda: two.story(call)[-1] == "unknown")
         held.go_on.set()
         assert running.exception() is not None

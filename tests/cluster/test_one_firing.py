@@ -3,8 +3,9 @@
 from collections import Counter
 
 import psycopg
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.remote.paired import HostProcess
+from tests.waiting import wait_until
 
 SPEC = "agent_gate.hosts.cron:host"
 RULES = "rules: [{pattern: 'near__*', action: allow}]"
@@ -28,12 +29,12 @@ def test_each_moment_of_a_job_is_told_once_though_two_gateways_hear_its_host(
         with several(tmp_path, database, api, more=more) as gateways:
             one, two = gateways.start("one"), gateways.start("two")
             job = {"name": "beat", "schedule": "@every 1s", "event_type": "heartbeat.tick"}
-            until(lambda: one.call("near__cron_create", job).status == 200, 20)
-            moments, _chains = until(lambda: (found := fired(database)) and len(found[0]) >= 3 and found, 30)
+            wait_until(lambda: one.call("near__cron_create", job).status == 200)
+            moments, _chains = wait_until(lambda: (found := fired(database)) and len(found[0]) >= 3 and found)
             assert set(moments.values()) == {1}
             gateways.stop("one")
             before = len(fired(database)[0])
-            until(lambda: len(fired(database)[0]) >= before + 2, 30)
+            wait_until(lambda: len(fired(database)[0]) >= before + 2)
             moments, chains = fired(database)
             assert set(moments.values()) == {1}
             assert "two" in chains

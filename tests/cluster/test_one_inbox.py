@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import HeldReply
+from tests.waiting import wait_until
 
 from agent_gate.errors import GatewayError
 
@@ -19,7 +20,7 @@ def questions(gateway):
 
 def the_question(gateway):
     """The one open question."""
-    [question] = until(lambda: questions(gateway))
+    [question] = wait_until(lambda: questions(gateway))
     return question
 
 
@@ -41,7 +42,7 @@ def writes(api):
 
 
 def wait_for_nothing_open(pair):
-    until(lambda: not questions(pair.one) and not questions(pair.two))
+    wait_until(lambda: not questions(pair.one) and not questions(pair.two))
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_a_no_on_the_other_gateway_reaches_who_waits_and_nothing_runs(fresh):
         reply = held.result(10)
     assert reply.json["error"]["message"] == "Denied by user\nReason: not today"
     assert writes(fresh.api) == []
-    until(lambda: not questions(fresh.one))
+    wait_until(lambda: not questions(fresh.one))
 
 
 def test_a_call_is_followed_on_the_gateway_that_neither_asked_nor_runs_it(fresh):
@@ -108,7 +109,7 @@ def test_a_call_is_withdrawn_on_the_gateway_that_did_not_ask(fresh):
     call = asked(fresh.one, 4)
     the_question(fresh.two)
     assert fresh.two.request("DELETE", f"/api/calls/{call}").status == 204
-    until(lambda: not questions(fresh.one))
+    wait_until(lambda: not questions(fresh.one))
     assert followed(fresh.one, call)["error"]["message"] == "Withdrawn by the caller"
 
 
@@ -169,20 +170,20 @@ def test_pending_questions_are_limited_exactly_over_both_gateways(tmp_path, data
             ]
             statuses = [one.result(20) for one in calls]
         assert sorted(statuses) == [202] * 5 + [429] * 19
-        until(lambda: len(questions(both[0])) == len(questions(both[1])) == 5)
+        wait_until(lambda: len(questions(both[0])) == len(questions(both[1])) == 5)
 
 
 def test_what_was_approved_runs_on_the_other_gateway_when_the_one_that_asked_is_gone(tmp_path, database, api):
     with several(tmp_path, database, api) as gateways:
         one, two = gateways.start("one"), gateways.start("two")
         stopped, killed = asked(one, 1), asked(one, 2)
-        until(lambda: len(questions(two)) == 2)
+        wait_until(lambda: len(questions(two)) == 2)
         gateways.stop("one")
         first, second = sorted(questions(two), key=lambda question: question["signature"])
         answer(two, first)
         assert followed(two, stopped)["status"] == "executed"
         one = gateways.start("one")
-        until(lambda: [g["alive"] for g in two.admin.get("/api/gateways")] == [True, True])
+        wait_until(lambda: [g["alive"] for g in two.admin.get("/api/gateways")] == [True, True])
         gateways.kill("one")
         answer(two, second)
         assert followed(two, killed, 30)["status"] == "executed"
@@ -220,6 +221,6 @@ def test_calls_a_minute_are_limited_over_both_gateways_as_soon_as_they_know_of_e
         one, two = gateways.start("one"), gateways.start("two")
         assert {one.call("read").status for _ in range(6)} == {200}
         assert one.call("read").status == 429
-        refused = until(lambda: (told := two.call("read")).status == 429 and told)
+        refused = wait_until(lambda: (told := two.call("read")).status == 429 and told)
         assert "6 calls a minute" in refused.json["error"]["message"]
         assert len(api.requests) <= 12

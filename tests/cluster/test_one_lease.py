@@ -5,14 +5,14 @@ from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
 import pytest
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.remote.components import joined
+from tests.waiting import wait_until
 
 from agent_gate.cli.remote import RemoteClient
 from agent_gate.errors import Forbidden, RateLimited
 from agent_gate.peers.leases import MOST_PER_PEER
 
-SOON = 1.0
 WANTED = {"capabilities": ["events.subscribe:cron.*"]}
 
 
@@ -33,7 +33,7 @@ def paired(tmp_path, database, api):
         def at(gateway):
             return At(desk.state, gateway)
 
-        until(lambda: any(peer["name"] == "desk" for peer in two.admin.get("/api/peers")))
+        wait_until(lambda: any(peer["name"] == "desk" for peer in two.admin.get("/api/peers")))
         yield SimpleNamespace(gateways=gateways, one=at(one), two=at(two), at=at)
 
 
@@ -65,7 +65,7 @@ def test_a_lease_is_good_on_the_other_gateway_at_once_until_it_is_ended_on_eithe
     assert counts(paired.one, lease)
     paired.two.request("DELETE", f"/v1/leases/{lease}")
     assert not counts(paired.two, lease)
-    until(lambda: not counts(paired.one, lease), SOON)
+    wait_until(lambda: not counts(paired.one, lease))
 
 
 def test_a_lease_outlives_a_restart_of_the_gateway_that_gave_it(paired):
@@ -91,11 +91,11 @@ def test_a_lease_ends_with_its_stream_on_every_gateway_and_with_the_gateway_that
     first, second = (give(paired.one, disconnect_bound=True) for _ in range(2))
     with listening(paired.one, first):
         assert counts_without_ending(paired.two, first)
-    until(lambda: not counts_without_ending(paired.two, first), 20)
+    wait_until(lambda: not counts_without_ending(paired.two, first))
     with listening(paired.one, second):
         assert counts_without_ending(paired.two, second)
         paired.gateways.kill("one")
-    until(lambda: not counts_without_ending(paired.two, second), 20)
+    wait_until(lambda: not counts_without_ending(paired.two, second))
 
 
 def counts_without_ending(client, lease):

@@ -5,12 +5,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests import postgres
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import Api
 from tests.oidc.provider_house import PersonAtProvider, ProviderProcess, oidc, said_on
 from tests.surfaces.admin.admin_gate import Browser, link
+from tests.waiting import wait_until
 
-SOON = 1.0
 OUTSIDE = "http://127.0.0.1:9"
 
 
@@ -54,7 +54,7 @@ def test_a_link_of_one_gateway_opens_a_session_on_the_other_that_counts_on_both_
     assert person.lets_in(one)
     assert person.send("DELETE", "/api/session").status == 200
     assert not person.lets_in(one)
-    until(lambda: not person.lets_in(two), SOON)
+    wait_until(lambda: not person.lets_in(two))
 
 
 def test_a_link_that_is_followed_on_both_gateways_at_once_opens_one_session(gates):
@@ -92,4 +92,4 @@ def test_a_login_at_a_provider_goes_on_and_ends_on_either_gateway(gates, provide
     left = person.page.send("DELETE", "/api/session").json
     assert urlsplit(left["log_out_at"]).query
     assert "id_token_hint" in left["log_out_at"]
-    until(lambda: not person.page.lets_in(one), SOON)
+    wait_until(lambda: not person.page.lets_in(one))

@@ -1,4 +1,4 @@
-"""What is changed on one gateway counts on the other within a second: each kind of thing that is kept in memory."""
+"""What is changed on one gateway counts on the other: each kind of thing that is kept in memory."""
 
 import json
 import urllib.request
@@ -6,13 +6,13 @@ import urllib.request
 import pytest
 from tests.approval.bot_api import CHAT, BotApi
 from tests.approval.bot_api import TOKEN as BOT_TOKEN
-from tests.cluster.several import SECRET, several, until
+from tests.cluster.several import SECRET, several
 from tests.gateway import TOKEN
+from tests.waiting import wait_until
 
 from agent_gate.errors import GatewayError
 
 MODERN = "2026-07-28"
-SOON = 1.0
 ANN = 11
 
 
@@ -51,9 +51,9 @@ def answer(gateway, question, verdict="approve", **body):
 
 def test_an_agents_token_counts_on_the_other_gateway_until_it_is_revoked_on_either(pair):
     token = made(pair.one, "agents", "visitor")
-    until(lambda: lets_in(pair.two, token), SOON)
+    assert wait_until(lambda: lets_in(pair.two, token))
     revoke(pair.two, "agents", "visitor")
-    until(lambda: not lets_in(pair.one, token), SOON)
+    assert wait_until(lambda: not lets_in(pair.one, token))
 
 
 def test_an_operators_token_counts_on_the_other_gateway_until_it_is_revoked(pair):
@@ -62,9 +62,9 @@ def test_an_operators_token_counts_on_the_other_gateway_until_it_is_revoked(pair
     def status():
         return page(pair.two, "/api/status", Authorization=f"Bearer {token}")[0]
 
-    until(lambda: status() == 200, SOON)
+    assert wait_until(lambda: status() == 200)
     revoke(pair.one, "operators", "robot")
-    until(lambda: status() == 401, SOON)
+    assert wait_until(lambda: status() == 401)
 
 
 @pytest.mark.parametrize("kind", ["agents", "operators"])
@@ -79,15 +79,15 @@ def test_a_token_that_was_given_a_moment_ago_is_good_on_the_other_gateway_at_onc
 
 def test_a_remembered_answer_counts_on_the_other_gateway_until_it_is_taken_back(pair):
     pair.one.call("write", {"n": 70}, wait=0)
-    [question] = until(lambda: questions(pair.two), SOON)
+    [question] = wait_until(lambda: questions(pair.two))
     answer(pair.two, question, lifetime="hour")
-    until(lambda: pair.one.call("write", {"n": 70}, wait=0).status == 200, SOON)
-    [grant] = until(lambda: pair.one.admin.get("/api/grants"), SOON)
+    assert wait_until(lambda: pair.one.call("write", {"n": 70}, wait=0).status == 200)
+    [grant] = wait_until(lambda: pair.one.admin.get("/api/grants"))
     pair.one.admin.request("DELETE", f"/api/grants/{grant['id']}")
-    until(lambda: pair.two.call("write", {"n": 70}, wait=0).status == 202, SOON)
-    [question] = until(lambda: questions(pair.one), SOON)
+    assert wait_until(lambda: pair.two.call("write", {"n": 70}, wait=0).status == 202)
+    [question] = wait_until(lambda: questions(pair.one))
     answer(pair.one, question, "deny")
-    until(lambda: not questions(pair.two), SOON)
+    assert wait_until(lambda: not questions(pair.two))
 
 
 def test_a_request_state_of_one_gateway_is_good_on_the_other(tmp_path, database, api):
@@ -112,18 +112,17 @@ def test_a_request_state_of_one_gateway_is_good_on_the_other(tmp_path, database,
             return gateway.request("POST", "/mcp", body, headers=headers).json
 
         state = call(one)["result"]["requestState"]
-        [question] = until(lambda: questions(two), SOON)
+        [question] = wait_until(lambda: questions(two))
         again = call(two, requestState=state, inputResponses={})["result"]
         assert again["resultType"] == "input_required"
         answer(two, question)
-        until(lambda: api.requests)
-        done = until(
+        wait_until(lambda: api.requests)
+        done = wait_until(
             lambda: (
                 (told := call(two, requestState=again["requestState"], inputResponses={})["result"])
                 and told["resultType"] != "input_required"
                 and told
             ),
-            5,
         )
         assert not done.get("isError")
         assert len(api.requests) == 1
@@ -144,7 +143,7 @@ def test_a_secret_set_on_one_gateway_is_used_by_the_other(tmp_path, database, ap
 
         for value in ("first-secret-value", "second-secret-value"):
             one.admin.request("PUT", "/api/secrets/door", {"value": value})
-            until(lambda value=value: sent(two) == [f"Bearer {value}"], SOON)
+            assert wait_until(lambda value=value: sent(two) == [f"Bearer {value}"])
 
 
 def test_a_gateway_with_another_master_key_says_what_to_do(tmp_path, database, api):
@@ -174,7 +173,7 @@ def test_the_gateways_are_listed_with_what_each_does(pair):
         assert [one["id"] for one in listed.values() if one["this"]] == [own]
         assert all(one["state"] == "serving" and one["alive"] for one in listed.values())
         assert listed[own]["pid"] == gateway.announced["pid"]
-        until(lambda gateway=gateway: all(g["tools"] == 3 for g in gateway.admin.get("/api/gateways")))
+        wait_until(lambda gateway=gateway: all(g["tools"] == 3 for g in gateway.admin.get("/api/gateways")))
         assert [g["holds"] for g in listed.values()].count(["channels"]) == 1
 
 

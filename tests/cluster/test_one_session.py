@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 from tests import postgres
 from tests.cluster import several as world
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
+from tests.waiting import wait_until
 
 REVISION = "2025-06-18"
 
@@ -56,7 +57,7 @@ def test_a_session_is_nobody_elses_on_any_gateway(pair, session):
 def test_a_session_that_its_client_ended_is_over_on_every_gateway(pair, session):
     assert say(pair.two, session=session).status == 200
     assert say(pair.two, session=session, http="DELETE").status == 204
-    until(lambda: say(pair.one, session=session).status == 404)
+    wait_until(lambda: say(pair.one, session=session).status == 404)
     told = say(pair.two, session=session)
     assert (told.status, told.json["error"]["message"]) == (
         404,
@@ -185,7 +186,7 @@ def test_a_call_on_one_gateway_is_cancelled_by_its_client_on_the_other(asking, a
                 asking.two, "notifications/cancelled", {"requestId": 61}, session=answering, ident=None
             )
             assert done.status == 202
-            until(lambda: asking.one.story(call)[-1] == "unknown")
+            wait_until(lambda: asking.one.story(call)[-1] == "unknown")
     finally:
         held.go_on.set()
         asking.api.replies.clear()

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 from tests import postgres
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import Api
 from tests.remote.paired import HostProcess, command
+from tests.waiting import wait_until
 
-SOON = 1.0
 RULES = "rules: [{pattern: '*', action: allow}]"
 WAVERING = """
 import json, pathlib, sys
@@ -51,19 +51,19 @@ def described(gateway):
 def test_a_changed_definition_that_is_accepted_on_one_gateway_is_served_by_the_other(sharing):
     both = (sharing.one, sharing.two)
     for gateway in both:
-        until(lambda gateway=gateway: described(gateway) == "Speaks softly", 20)
+        wait_until(lambda gateway=gateway: described(gateway) == "Speaks softly")
     (sharing.folder / "said").write_text("Speaks loudly")
     for gateway in both:
         gateway.admin.request("POST", "/api/sources/wavering/disconnect", {})
         gateway.admin.request("POST", "/api/sources/wavering/connect", {})
-        until(lambda gateway=gateway: gateway.admin.get("/api/changes"), 20)
+        wait_until(lambda gateway=gateway: gateway.admin.get("/api/changes"))
         assert described(gateway) == "Speaks softly"
     [change] = sharing.one.admin.get("/api/changes")
     accepted = {"source": "wavering", "tool": "speak", "pin": change["pin"]}
     sharing.one.admin.request("POST", "/api/changes/accept", accepted)
-    until(lambda: described(sharing.two) == "Speaks loudly", SOON)
+    wait_until(lambda: described(sharing.two) == "Speaks loudly")
     assert described(sharing.one) == "Speaks loudly"
-    until(lambda: sharing.two.admin.get("/api/changes") == [], SOON)
+    wait_until(lambda: sharing.two.admin.get("/api/changes") == [])
 
 
 def test_a_host_that_is_paired_with_one_gateway_is_called_by_both_until_it_is_revoked_on_either(
@@ -78,14 +78,14 @@ def test_a_host_that_is_paired_with_one_gateway_is_called_by_both_until_it_is_re
         pin = ("--remote-fingerprint", far.announced["fingerprint"])
         done = command(one, "pair", "tool", far.announced["url"], "far", *pin)
         assert done.returncode == 0, done.stderr
-        until(lambda: any(peer["name"] == "far" for peer in two.admin.get("/api/peers")), SOON)
+        wait_until(lambda: any(peer["name"] == "far" for peer in two.admin.get("/api/peers")))
         for gateway in (one, two):
-            told = until(
-                lambda gateway=gateway: (r := gateway.call("far__cron_list")).status == 200 and r, 20
+            told = wait_until(
+                lambda gateway=gateway: (r := gateway.call("far__cron_list")).status == 200 and r
             )
             assert told.json["data"] == {"jobs": []}
         assert command(two, "peers", "revoke", "far").returncode == 0
-        until(lambda: one.call("far__cron_list").status == 404, SOON)
+        wait_until(lambda: one.call("far__cron_list").status == 404)
         assert two.call("far__cron_list").status == 404
     finally:
         far.stop()

@@ -7,8 +7,9 @@ import json
 from contextlib import contextmanager
 
 import pytest
-from tests.cluster.several import several, until
+from tests.cluster.several import several
 from tests.gateway import TOKEN
+from tests.waiting import wait_until
 from websockets.sync.client import connect
 
 
@@ -31,13 +32,13 @@ def agent_on(gateway):
 
 def call_and_be_asked(ask, gateway, ident, n):
     ask(ident, "tool_request", {"tool": "write", "args": {"n": n}})
-    [question] = until(lambda: gateway.admin.get("/api/approvals"))
+    [question] = wait_until(lambda: gateway.admin.get("/api/approvals"))
     return question
 
 
 def answer(gateway, question):
     gateway.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
-    until(lambda: gateway.story(question["call"])[-1] == "completed", 20)
+    wait_until(lambda: gateway.story(question["call"])[-1] == "completed")
 
 
 def pending(ask):

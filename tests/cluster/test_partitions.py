@@ -14,8 +14,9 @@ from tests import postgres
 from tests.chaos import checker
 from tests.cluster.agents import NUMBERS, ledger_of
 from tests.cluster.namespaces import DATABASE, WORLD, Networks
-from tests.cluster.several import SECRET, Several, until
+from tests.cluster.several import SECRET, Several
 from tests.gateway import Api, Gateway, HeldReply
+from tests.waiting import PATIENCE, wait_until
 
 NAMES = ["one", "two"]
 REFUSED_WITHIN = 8.0
@@ -81,7 +82,7 @@ def test_gateways_have_no_way_to_each_other_and_share_their_questions(world):
             with pytest.raises(OSError, match="unreachable"):
                 socket.create_connection((world.networks.address(line, "two"), 9), timeout=2)
     call = world.one.call("write", {"n": next(NUMBERS)}, wait=0).json["call"]
-    until(lambda: world.two.admin.get("/api/approvals"))
+    wait_until(lambda: world.two.admin.get("/api/approvals"))
     answer_all(world.two, world.seen)
     assert world.one.request("GET", f"/api/calls/{call}?wait=10").json["status"] == "executed"
 
@@ -89,18 +90,18 @@ def test_gateways_have_no_way_to_each_other_and_share_their_questions(world):
 @pytest.mark.parametrize("way", ["cut", "cut_answers"], ids=["both ways", "answers only"])
 def test_a_gateway_that_is_cut_off_from_the_database_runs_nothing_and_another_does_its_work(world, way):
     one, two, networks, api = world.one, world.two, world.networks, world.api
-    until(lambda: states_of_gateways(two) == ["serving", "serving"] and is_ready(one) and is_ready(two), 20)
+    wait_until(lambda: states_of_gateways(two) == ["serving", "serving"] and is_ready(one) and is_ready(two))
     asked, ran, *refused = (next(NUMBERS) for _ in range(5))
     call = one.call("write", {"n": asked}, wait=0).json["call"]
-    until(lambda: two.admin.get("/api/approvals"))
+    wait_until(lambda: two.admin.get("/api/approvals"))
     held = api.replies["/write"] = HeldReply()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(one.call, "run", {"n": ran})
-        until(held.arrived.is_set)
+        assert held.arrived.wait(PATIENCE)
         getattr(networks, way)("data", "one")
         cut = time.monotonic()
         see_refused(one, refused)
-        until(lambda: not is_ready(one), 5)
+        wait_until(lambda: not is_ready(one))
         took = time.monotonic() - cut
         held.go_on.set()
         assert running.result(30).json["status"] == "executed"
@@ -110,9 +111,9 @@ def test_a_gateway_that_is_cut_off_from_the_database_runs_nothing_and_another_do
     taken = time.monotonic() - cut
     assert told["status"] == "executed"
     assert states_of_gateways(two) == ["lost", "serving"]
-    until(lambda: story_of(two, ran) == ["dispatching", "unknown"])
+    wait_until(lambda: story_of(two, ran) == ["dispatching", "unknown"])
     networks.mend("data", "one")
-    until(lambda: is_ready(one), 30)
+    wait_until(lambda: is_ready(one))
     check(world, executed={asked, ran})
     assert set(refused) & set(ledger_of(api)) == set()
     assert story_of(two, ran) == ["dispatching", "unknown"]
@@ -125,12 +126,12 @@ def test_a_gateway_that_is_cut_off_from_the_database_runs_nothing_and_another_do
 def test_a_cut_that_is_shorter_than_the_lease_leaves_no_call_without_an_end(world):
     """What was on its way to the database has arrived, and its answer has not: nothing was sent for it, and it says so."""
     one, networks = world.one, world.networks
-    until(lambda: is_ready(one), 20)
+    wait_until(lambda: is_ready(one))
     refused = [next(NUMBERS) for _ in range(3)]
     networks.cut_answers("data", "one")
     see_refused(one, refused)
     networks.mend("data", "one")
-    until(lambda: is_ready(one), 20)
+    wait_until(lambda: is_ready(one))
     check(world)
     assert set(refused) & set(ledger_of(world.api)) == set()
 
@@ -144,7 +145,7 @@ def see_refused(gateway, numbers):
 
 def check(world, executed=frozenset()):
     admins = [world.one.admin, world.two.admin]
-    until(lambda: not checker.find_unended(checker.stories(admins[1])), 20)
+    wait_until(lambda: not checker.find_unended(checker.stories(admins[1])))
     world.seen.executed |= executed
     assert checker.find_problems(admins, ledger_of(world.api), world.seen) == {}
 

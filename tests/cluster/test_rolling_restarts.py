@@ -12,7 +12,7 @@ from tests import postgres
 from tests.chaos import checker
 from tests.cluster.agents import Load, ledger_of
 from tests.cluster.behind_haproxy import behind_haproxy
-from tests.cluster.several import until
+from tests.waiting import wait_until
 
 RESTARTS = int(os.environ.get("AGENT_GATE_RESTARTS", "2"))
 RATE = 50 if RESTARTS > 2 else 20
@@ -47,7 +47,7 @@ def ask_while_restarting(cluster, turn, seen, answered):
     follower.start()
     stopping = threading.Thread(target=cluster.restart, args=(restarted,))
     stopping.start()
-    [question] = until(lambda: other.admin.get("/api/approvals"))
+    [question] = wait_until(lambda: other.admin.get("/api/approvals"))
     other.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
     seen.approved.add(reply["call"])
     stopping.join()

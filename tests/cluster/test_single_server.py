@@ -9,8 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests import postgres
-from tests.cluster.several import Several, until
+from tests.cluster.several import Several
 from tests.gateway import TOKEN, Api
+from tests.waiting import wait_until
 
 SERVER = str(Path(__file__).with_name("tally_server.py"))
 MODERN = "2026-07-28"
@@ -37,7 +38,7 @@ class Tally(Several):
 
     def begin(self, name):
         gateway = self.start(name)
-        until(lambda: state(gateway)["state"] == "ready", 20)
+        wait_until(lambda: state(gateway)["state"] == "ready")
         return gateway
 
     @property
@@ -102,7 +103,7 @@ def test_agents_on_both_gateways_reach_the_one_process_and_each_call_runs_once(g
     assert len({one["pid"] for one in told}) == 1
     assert sorted(one["count"] for one in told) == list(range(before + 1, before + 41))
     assert sorted(one["n"] for one in gates.noted("tally")[before:]) == list(range(40))
-    until(lambda: not gates.ask("SELECT id FROM errands"))
+    wait_until(lambda: not gates.ask("SELECT id FROM errands"))
 
 
 def test_the_record_of_such_a_call_is_on_the_gateway_where_it_was_made(gates):
@@ -130,10 +131,10 @@ def test_a_call_that_is_taken_back_where_it_was_made_is_cancelled_where_it_runs(
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     client = HTTPConnection(gates.two.url.rpartition("/")[2])
     client.request("POST", "/mcp", body, headers)
-    [(call,)] = until(lambda: gates.ask("SELECT call FROM errands WHERE state = 'taken'"))
+    [(call,)] = wait_until(lambda: gates.ask("SELECT call FROM errands WHERE state = 'taken'"))
     client.close()
-    until(lambda: len(gates.noted("cancelled")) == before + 1)
-    until(lambda: gates.two.story(call) == ["dispatching", "unknown"])
+    wait_until(lambda: len(gates.noted("cancelled")) == before + 1)
+    assert wait_until(lambda: gates.two.story(call) == ["dispatching", "unknown"])
     gates.ask("DELETE FROM errands")
 
 
@@ -145,7 +146,7 @@ def test_what_somebody_writes_into_the_database_is_not_done(gates):
         "VALUES (%s, 'tally', 'c', 'two', '', 'waiting', extract(epoch FROM now()) + 60, %s)"
     )
     gates.ask(new, "forged", b"x" * 80)
-    until(lambda: gates.ask("SELECT state FROM errands WHERE id = 'forged'") == [("refused",)])
+    wait_until(lambda: gates.ask("SELECT state FROM errands WHERE id = 'forged'") == [("refused",)])
     assert len(gates.noted("tally")) == before + 1
     gates.ask("DELETE FROM errands")
 
@@ -155,11 +156,11 @@ def test_a_call_that_has_ended_is_not_done_again_when_its_errand_is_put_back(gat
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(gates.two.call, "tally__hold", {"until": str(go)})
         columns = "id, source, call, asked_by, ends_at, body"
-        [row] = until(lambda: gates.ask(f"SELECT {columns} FROM errands WHERE state = 'taken'"))
+        [row] = wait_until(lambda: gates.ask(f"SELECT {columns} FROM errands WHERE state = 'taken'"))
         go.touch()
         assert held.result(10).status == 200
-    until(lambda: not gates.ask("SELECT id FROM errands"))
-    until(lambda: gates.two.story(row[2])[-1] == "completed")
+    wait_until(lambda: not gates.ask("SELECT id FROM errands"))
+    wait_until(lambda: gates.two.story(row[2])[-1] == "completed")
     marks = "%s, %s, %s, %s, '', 'waiting', %s, %s"
     gates.ask(
         f"INSERT INTO errands (id, source, call, asked_by, taken_by, state, ends_at, body) VALUES ({marks})",
@@ -175,12 +176,12 @@ def test_when_the_gateway_that_runs_it_is_killed_what_it_did_is_unknown_and_anot
     first = tally(fresh.two, 1)["pid"]
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(fresh.two.call, "tally__hold", {"until": str(tmp_path / "never")}, timeout=60)
-        until(lambda: fresh.noted("hold"))
+        wait_until(lambda: fresh.noted("hold"))
         fresh.kill("one")
         lost = held.result(40)
     assert lost.json["error"]["code"] == "OUTCOME_UNKNOWN"
     assert "The gateway one stopped" in lost.json["error"]["message"]
-    again = until(lambda: (told := fresh.two.call("tally__tally", {"n": 2})).status == 200 and told, 30)
+    again = wait_until(lambda: (told := fresh.two.call("tally__tally", {"n": 2})).status == 200 and told)
     assert said(again)["pid"] != first
     assert len(fresh.noted("hold")) == 1
     assert [one["n"] for one in fresh.noted("tally")] == [1, 2]
@@ -191,9 +192,9 @@ def test_a_stop_of_the_gateway_that_runs_it_fails_no_call(fresh, tmp_path):
     go = tmp_path / "go"
     with ThreadPoolExecutor(2) as pool:
         held = pool.submit(fresh.two.call, "tally__hold", {"until": str(go)}, timeout=60)
-        until(lambda: fresh.noted("hold"))
+        wait_until(lambda: fresh.noted("hold"))
         stopping = pool.submit(fresh.stop, "one")
-        until(lambda: fresh.two.admin.get("/api/gateways")[0]["state"] == "draining")
+        wait_until(lambda: fresh.two.admin.get("/api/gateways")[0]["state"] == "draining")
         go.touch()
         assert held.result(20).status == 200
         assert stopping.result(30) == 0

@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests import postgres
-from tests.cluster.several import Several, until
+from tests.cluster.several import Several
 from tests.eras.era_agents import agent, new_key, run, text
-from tests.eras.era_agents import until as eventually
 from tests.gateway import Api
+from tests.waiting import until, wait_until
 
 from agent_gate.sources.errands.rows import ErrandMessage
 from agent_gate.sources.errands.talk import NOTE, ErrandLine
@@ -47,7 +47,7 @@ class Speaking(Several):
 
     def begin(self, name):
         gateway = self.start(name)
-        until(lambda: gateway.request("GET", "/ready", token=None).status == 200, 30)
+        wait_until(lambda: gateway.request("GET", "/ready", token=None).status == 200)
         return gateway
 
     def noted(self, name, key):
@@ -130,7 +130,7 @@ def test_a_question_that_nobody_can_answer_is_refused_and_the_call_ends(gates, c
                     assert "hello" not in text(await one.call(f"{server}__elicit"))
 
     run(scenario)
-    until(lambda: not gates.ask("SELECT id FROM errands"))
+    wait_until(lambda: not gates.ask("SELECT id FROM errands"))
 
 
 @PAIRS
@@ -142,15 +142,15 @@ def test_a_call_that_is_cancelled_is_cancelled_at_the_server_and_its_outcome_is_
     async def scenario():
         async with agent(gates.two, client) as one:
             call = asyncio.create_task(one.call(f"{server}__wait", key=key))
-            await eventually(lambda: gates.noted("began", key), "the call's start")
+            await until(lambda: gates.noted("began", key), "the call's start")
             call.cancel()
             with suppress(asyncio.CancelledError):
                 await call
-            await eventually(lambda: gates.noted("cancelled", key), "the cancellation at the server")
+            await until(lambda: gates.noted("cancelled", key), "the cancellation at the server")
 
     run(scenario)
     [call] = {row["call"] for row in gates.two.admin.get(f"/api/calls?text={key}")["rows"]}
-    until(lambda: gates.two.story(call) == ["dispatching", "unknown"])
+    assert wait_until(lambda: gates.two.story(call) == ["dispatching", "unknown"])
     gates.ask("DELETE FROM errands RETURNING id")
 
 
@@ -174,7 +174,7 @@ def test_what_is_said_between_gateways_is_sealed_and_its_rows_are_gone_when_it_w
     heard = [bytes(body) for (body,) in gates.ask("SELECT body FROM overheard")]
     assert len(heard) >= 2
     assert not any(b"particular" in body or b"Who are you" in body for body in heard)
-    until(lambda: not gates.ask("SELECT seq FROM words"))
+    wait_until(lambda: not gates.ask("SELECT seq FROM words"))
 
 
 def test_a_call_that_waits_on_one_gateway_for_its_callers_answer_goes_on_when_that_comes_to_the_other(gates):
@@ -202,12 +202,12 @@ def test_a_question_to_a_caller_whose_gateway_died_is_declined_and_the_server_go
         with suppress(Exception):
             async with agent(fresh.two, "handshake", thinks=asyncio.Event()) as one:
                 call = asyncio.create_task(one.call("handshake__elicit"))
-                await eventually(lambda: one.asked, "the question")
+                await until(lambda: one.asked, "the question")
                 fresh.kill("two")
                 call.cancel()
 
     run(scenario)
-    until(lambda: fresh.ask("SELECT state FROM errands") == [("done",)], 30)
+    wait_until(lambda: fresh.ask("SELECT state FROM errands") == [("done",)])
     assert fresh.one.call("handshake__steps").status == 200
 
 
@@ -215,7 +215,7 @@ def test_a_call_whose_server_died_with_its_gateway_while_its_caller_was_asked_is
     async def scenario():
         async with agent(fresh.two, "handshake", thinks=asyncio.Event()) as one:
             call = asyncio.create_task(one.call("handshake__elicit"))
-            await eventually(lambda: one.asked, "the question")
+            await until(lambda: one.asked, "the question")
             fresh.kill("one")
             told = await call
             assert told.is_error

@@ -11,8 +11,9 @@ import pytest
 from tests import postgres
 from tests.chaos import checker
 from tests.cluster.agents import ledger_of
-from tests.cluster.several import SECRET, several, until
+from tests.cluster.several import SECRET, several
 from tests.gateway import Api
+from tests.waiting import wait_until
 
 import agent_gate
 from agent_gate.store.migrate import shipped
@@ -43,7 +44,7 @@ def world(tmp_path):
 
 def asked_and_answered(asks, answers, n):
     call = asks.call("write", {"n": n}, wait=0).json["call"]
-    [question] = until(lambda: answers.admin.get("/api/approvals"))
+    [question] = wait_until(lambda: answers.admin.get("/api/approvals"))
     answers.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
     assert asks.request("GET", f"/api/calls/{call}?wait=10").json["status"] == "executed"
 

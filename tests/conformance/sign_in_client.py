@@ -11,7 +11,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.gateway import TOKEN, Gateway, running
+from tests.waiting import wait_until
 
 from agent_gate.errors import GatewayError
 
@@ -84,13 +84,11 @@ def turn(folder: Path) -> Iterator[None]:
 
 
 def settled(gateway: Gateway) -> str:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def status() -> str | None:
         [one] = [one for one in gateway.admin.get("/api/sources") if one["key"] == "it"]
-        if one["status"] in ("ready", "needs_auth", "failed"):
-            return str(one["status"])
-        time.sleep(0.05)
-    return "nothing"
+        return one["status"] if one["status"] in ("ready", "needs_auth", "failed") else None
+
+    return str(wait_until(status, "the server's end of its start"))
 
 
 def sign_in(gateway: Gateway) -> bool:

@@ -16,6 +16,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from tests.conformance.node_packages import CACHE, installed, node
 from tests.surfaces.mcp.mcp_gate import ALLOW_ALL, TOKEN, Gate, config_text, fixture_over_stdio, running_gate
+from tests.waiting import until
 
 from agent_gate.core.approval import Answer
 from agent_gate.net.http import Request
@@ -183,8 +184,11 @@ async def test_a_client_can_start_the_gateway_for_itself(tmp_path: Path) -> None
         transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=log)
         async with asyncio.timeout(60), Client(transport, mode="auto", cache=None) as client:
             assert client.protocol_version == "2026-07-28"
-            while "test_simple_text" not in [tool.name for tool in (await client.list_tools()).tools]:
-                await asyncio.sleep(0.05)
+
+            async def is_listed() -> bool:
+                return "test_simple_text" in [tool.name for tool in (await client.list_tools()).tools]
+
+            await until(is_listed)
             result: Any = await client.call_tool("test_simple_text", {})
             assert result.content[0].text == TEXT
 

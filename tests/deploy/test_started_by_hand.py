@@ -8,7 +8,6 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from ruamel.yaml import YAML
 from tests import postgres
 from tests.deploy.containers import ROOT, ContainerNetwork, HandMadeContainer
 from tests.deploy.haproxy import program
+from tests.waiting import wait_until
 
 GATE = 10001
 COMPOSED = YAML(typ="safe").load((ROOT / "compose.ha.yaml").read_text())["services"]
@@ -31,14 +31,6 @@ ENV = {
 
 def filled(text):
     return re.sub(r"\$\{(\w+)(:\?[^}]*)?\}", lambda found: ENV[found[1]], str(text))
-
-
-def eventually(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
-    return found
 
 
 def owned(folder):
@@ -91,7 +83,7 @@ class DatabaseContainer:
         shell = [*enter, binaries / "psql", "-h", self.folder, "-U", env["POSTGRES_USER"], "-d", "postgres"]
         given = {**os.environ, "PGPASSWORD": env["POSTGRES_PASSWORD"]}
         create = [*map(str, shell), "-c", f"CREATE DATABASE {env['POSTGRES_DB']}"]
-        eventually(lambda: subprocess.run(create, env=given, capture_output=True).returncode == 0)
+        wait_until(lambda: subprocess.run(create, env=given, capture_output=True).returncode == 0)
 
     def _run(self, command):
         done = subprocess.run(list(map(str, command)), cwd="/", capture_output=True, text=True, check=False)
@@ -138,7 +130,7 @@ def wait_until_ready(gateway):
         assert gateway.process.poll() is None, gateway.said()
         return fetch(gateway, "https://localhost:8443/ready", "--cacert", "/certs/ca.crt")[0] == 200
 
-    eventually(answers)
+    wait_until(answers)
 
 
 @pytest.fixture(scope="module")
@@ -187,16 +179,16 @@ def test_agents_come_in_by_the_load_balancer_and_both_gateways_serve(composed):
     def asked():
         return fetch(composed.proxy, "https://localhost:8443/api/tools", *trust)[0]
 
-    eventually(lambda: asked() == 200 or composed.proxy.process.poll() is not None)
+    wait_until(lambda: asked() == 200 or composed.proxy.process.poll() is not None)
     assert asked() == 200, composed.proxy.said()
 
 
 def test_a_person_logs_in_by_the_load_balancer_and_sees_both_gateways(composed):
-    eventually(lambda: "/login#" in composed.gateways[1].said())
+    wait_until(lambda: "/login#" in composed.gateways[1].said())
     [link, *_] = re.findall(r"/login#(\S+)", composed.gateways[1].said())
     page = "http://localhost:3100"
     send = ("-H", f"Origin: {page}", "-H", "Content-Type: application/json", "-i")
-    eventually(lambda: 200 <= fetch(composed.proxy, f"{page}/login")[0] < 400)
+    wait_until(lambda: 200 <= fetch(composed.proxy, f"{page}/login")[0] < 400)
     status, text = fetch(composed.proxy, f"{page}/api/session", *send, "-d", json.dumps({"link": link}))
     assert status == 200, text
     [cookie] = re.findall(r"(?im)^set-cookie: ([^;]+)", text)
@@ -261,9 +253,9 @@ def test_a_pod_starts_as_the_manifest_says_and_its_probes_answer_as_it_expects(c
             options = ["-k", *(word for header in headers for word in ("-H", header))]
             return fetch(started, f"{get['scheme'].lower()}://127.0.0.1:8443{get['path']}", *options)[0]
 
-        eventually(lambda: probe("startupProbe") == 200 or started.process.poll() is not None)
+        wait_until(lambda: probe("startupProbe") == 200 or started.process.poll() is not None)
         assert started.process.poll() is None, started.said()
-        eventually(lambda: probe("readinessProbe") == 200)
+        wait_until(lambda: probe("readinessProbe") == 200)
         assert probe("livenessProbe") == 200
         assert started.run(*container["lifecycle"]["preStop"]["exec"]["command"][:1], "0")[0] == 0
     finally:

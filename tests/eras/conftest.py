@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.eras.era_agents import wait_until
 from tests.gateway import OTHER_TOKEN, TOKEN, running
 from tests.processes import free_port
 from tests.servers import command
+from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 PERMISSIONS = """

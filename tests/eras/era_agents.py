@@ -1,8 +1,7 @@
-"""What the tests of the eras share: an agent on the official client, and waiting for what others do."""
+"""What the tests of the eras share: an agent on the official client."""
 
 import asyncio
 import secrets
-import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -11,21 +10,9 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.gateway import TOKEN
+from tests.waiting import until
 
 MODES = {"handshake": "legacy", "modern": "2026-07-28"}
-
-
-def wait_until(condition, what, seconds=30):
-    """Wait for something another process does."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.02)
-    return found
-
-
-async def until(condition, what, seconds=30):
-    return await asyncio.to_thread(wait_until, condition, what, seconds)
 
 
 def run(scenario):

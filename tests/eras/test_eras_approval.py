@@ -4,7 +4,8 @@ import asyncio
 from itertools import product
 
 import pytest
-from tests.eras.era_agents import agent, new_key, noted, run, story, text, until
+from tests.eras.era_agents import agent, new_key, noted, run, story, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 ERAS = ("handshake", "modern")

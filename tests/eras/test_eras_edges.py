@@ -6,8 +6,9 @@ from itertools import product
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.eras.era_agents import agent, cancel, new_key, noted, run, states, text, until
+from tests.eras.era_agents import agent, cancel, new_key, noted, run, states, text
 from tests.gateway import OTHER_TOKEN, TOKEN
+from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 ERAS = ("handshake", "modern")

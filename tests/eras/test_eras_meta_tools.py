@@ -4,7 +4,8 @@ import asyncio
 from itertools import product
 
 import pytest
-from tests.eras.era_agents import agent, cancel, new_key, noted, run, states, text, until
+from tests.eras.era_agents import agent, cancel, new_key, noted, run, states, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 ERAS = ("handshake", "modern")

@@ -11,6 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from tests.gateway import OTHER_TOKEN, TOKEN, running
 from tests.servers import command
+from tests.waiting import until, wait_until
 
 PERMISSIONS = """
 rules:
@@ -62,17 +63,8 @@ def gateway(folder):
     }
     files = {"config.yaml": json.dumps(config), "permissions.yaml": PERMISSIONS}
     with running(folder, files, "--insecure") as started:
-        deadline = asyncio.run(ready(started))
-        assert deadline
+        wait_until(lambda: started.request("GET", "/ready", token=None).status == 200)
         yield started
-
-
-async def ready(gateway):
-    for _ in range(600):
-        if gateway.request("GET", "/ready", token=None).status == 200:
-            return True
-        await asyncio.sleep(0.05)
-    return False
 
 
 @asynccontextmanager
@@ -253,16 +245,10 @@ def test_a_large_result_is_passed_on_by_its_handle_without_being_read(gateway, f
                     },
                 )
             )
-            for _ in range(200):
-                if gateway.admin.get("/api/approvals"):
-                    break
-                await asyncio.sleep(0.02)
+            await until(lambda: gateway.admin.get("/api/approvals"))
             await asyncio.to_thread(gateway.answer, "approve")
             await sent
-            for _ in range(200):
-                if (folder / "room" / "copy.json").exists():
-                    break
-                await asyncio.sleep(0.02)
+            await until((folder / "room" / "copy.json").exists)
         assert (folder / "room" / "copy.json").read_text() == (folder / "room" / "big.json").read_text()
 
     run(scenario)

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
+from tests.http_server import HttpServer, QuietHandler
 from tests.oauth.authority import connection_to
 
 from agent_gate.net.tls.files import CertificateFiles, server_context
@@ -30,7 +29,7 @@ class ProtectedServer:
         self.mixed: list[tuple[str, str]] = []
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -60,23 +59,12 @@ class ProtectedServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-            def log_message(self, *args: object) -> None:
-                return None
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        if tls is not None:
-            context = server_context(tls.cert, tls.key)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.origin = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
+        self._server = HttpServer(Handler, tls=server_context(tls.cert, tls.key) if tls else None)
+        self.origin = self._server.url
         self.url = f"{self.origin}{self.path}"
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join(5)
-        self._server.server_close()
+        self._server.close()
 
     def description(self) -> dict[str, Any]:
         return {
@@ -89,7 +77,7 @@ class ProtectedServer:
         document = f"{self.origin}/.well-known/oauth-protected-resource{self.path}"
         return {"WWW-Authenticate": f'Bearer resource_metadata="{document}"'}
 
-    def allows(self, request: BaseHTTPRequestHandler) -> bool:
+    def allows(self, request: QuietHandler) -> bool:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme != "Bearer":
             return False

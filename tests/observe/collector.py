@@ -1,9 +1,7 @@
 """A local OpenTelemetry collector: takes OTLP over HTTP and keeps what it was sent."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.http_server import HttpServer, QuietHandler
 
 
 class Collector:
@@ -11,7 +9,7 @@ class Collector:
         self.requests = []
         collector = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 collector.requests.append((self.path, body))
@@ -19,19 +17,11 @@ class Collector:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, *args):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
+        self._server = HttpServer(Handler)
+        self.url = self._server.url
 
     def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self._server.close()
 
     def spans(self):
         """Every span by name, as plain values."""

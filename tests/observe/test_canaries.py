@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 from tests.approval.bot_api import BotApi
-from tests.approval.conftest import until
 from tests.gateway import Api, TypedGateway, running
+from tests.waiting import wait_until
 
 CANARY = {
     "agent": "CANARY-agent-token-0123456789",
@@ -130,7 +130,7 @@ def seen(tmp_path_factory):
     token, replies = CANARY["agent"], []
     try:
         with running(folder, files, "--insecure", env=env, kind=TypedGateway) as gate:
-            until(lambda: any(s["key"] == "lab" and s["reason"] for s in gate.admin.get("/api/sources")))
+            wait_until(lambda: any(s["key"] == "lab" and s["reason"] for s in gate.admin.get("/api/sources")))
             shown["processes"] = command_lines(gate.process.pid)
             for name in (*AUTH, "gone"):
                 for what, behaviour in (("fine", None), ("tea", echo), ("bad", echo), ("no", None)):

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from tests.oidc.provider_house import PersonAtProvider, configure, said_on, vouching_gate
-from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import Browser, browser
+from tests.waiting import wait_until
 
 PEOPLE = "people: {olga: {login: olga@example.test, role: operator}, anna: {login: somebody-else}}\n"
 
@@ -100,7 +100,7 @@ def test_a_logout_at_the_provider_ends_the_session_here(gateway, provider):
     assert person.log_in().status == 303
     assert person.page.get("/api/me")["person"] == "hugo@example.test"
     person.there.log_out()
-    eventually(lambda: person.page.send("GET", "/api/me").status == 401)
+    wait_until(lambda: person.page.send("GET", "/api/me").status == 401)
 
 
 def test_a_link_to_another_device_leads_no_further_than_the_login_it_came_of(gateway, provider):
@@ -115,7 +115,7 @@ def test_a_link_to_another_device_leads_no_further_than_the_login_it_came_of(gat
     assert third.follow(phone.post("/api/logins", {})["url"]).status == 200
     person.there.log_out()
     for page in (person.page, phone, third):
-        eventually(lambda page=page: page.send("GET", "/api/me").status == 401)
+        wait_until(lambda page=page: page.send("GET", "/api/me").status == 401)
 
 
 def test_who_is_here_by_the_providers_word_alone_makes_no_token_that_outlasts_it(gateway, provider):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.node_packages import installed, node
 from tests.oidc.agents_house import login_gate
-from tests.processes import eventually, free_port
+from tests.processes import free_port
 from tests.sign_in.small_client import question, say_yes
 from tests.sign_in.test_real_sign_ins import (
     LISTED,
@@ -20,6 +20,7 @@ from tests.sign_in.test_real_sign_ins import (
     started,
     typescript_client,
 )
+from tests.waiting import wait_until
 
 PYTHON_CLIENT = Path(__file__).parent.parent / "sign_in" / "python_client.py"
 BACK = re.compile(r"^http://[\d.:localhost]+/\S*code=")
@@ -97,7 +98,7 @@ def test_a_client_of_others_comes_in_by_a_login_and_stays_until_the_provider_end
     assert not asks_anew(words, tmp_path)
     page.goto(f"{provider.issuer}/session/end")
     page.get_by_role("button", name="Yes, sign me out").click()
-    eventually(lambda: asks_anew(words, tmp_path), "the end of what came of the login")
+    wait_until(lambda: asks_anew(words, tmp_path), "the end of what came of the login")
 
 
 def asks_anew(words, folder):

@@ -3,8 +3,8 @@
 import pytest
 from tests.oidc.agents_house import PersonWithAgent, configure, login_gate, tools_of
 from tests.oidc.provider_house import PersonAtProvider
-from tests.processes import eventually
 from tests.sign_in.small_client import SmallBrowser, follow, question, say_yes
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ def test_a_logout_at_the_provider_ends_the_agents_of_that_login_at_once(gate, pr
     client = theo.sign_in()
     assert client.list_tools().status == 200
     theo.there.log_out()
-    eventually(lambda: client.list_tools().status == 401)
+    wait_until(lambda: client.list_tools().status == 401)
     assert client.refresh().json["error"] == "invalid_grant"
 
 

@@ -4,7 +4,8 @@ from tests import postgres
 from tests.gateway import running
 from tests.oidc.agents_house import LEAVING, PersonWithAgent, auth
 from tests.sign_in.conftest import files
-from tests.sign_in.test_two_gateways_sign_in import ISSUER, SECRET, Balanced, seen, until
+from tests.sign_in.test_two_gateways_sign_in import ISSUER, SECRET, Balanced, seen
+from tests.waiting import wait_until
 
 
 def config(api, name, url, line):
@@ -38,7 +39,7 @@ def test_any_gateway_finishes_a_login_and_each_ends_what_the_provider_ends(tmp_p
         assert back.status == 303, back.text
         browser.at = two
         client = anna.redeem(back.location)
-        until(lambda: seen(one) and seen(one) == seen(two))
+        wait_until(lambda: seen(one) and seen(one) == seen(two))
         for client.gate in (one, two):
             assert client.list_tools().status == 200
         assert client.refresh().status == 200
@@ -46,6 +47,6 @@ def test_any_gateway_finishes_a_login_and_each_ends_what_the_provider_ends(tmp_p
         assert client.refresh().status == 200
         provider.tell_of("anna", gone="yes")
         assert client.refresh().json["error"] == "invalid_grant"
-        until(lambda: not seen(one) and not seen(two))
+        wait_until(lambda: not seen(one) and not seen(two))
         for client.gate in (one, two):
             assert client.list_tools().status == 401

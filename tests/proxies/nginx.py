@@ -1,12 +1,12 @@
 """A real nginx: the one on this machine, or Debian's package, unpacked beside the other things that tests fetch."""
 
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.debian import find_program
+from tests.waiting import wait_until
 
 AROUND = """
 daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
@@ -35,11 +35,8 @@ def nginx(folder: Path, server: str, answers):
     with (folder / "stderr").open("wb") as said:
         process = subprocess.Popen([program(), "-p", folder, "-c", folder / "nginx.conf"], stderr=said)
         try:
-            ends = time.monotonic() + 10
-            while not answers():
-                assert process.poll() is None, (folder / "stderr").read_text()
-                assert time.monotonic() < ends, "nginx does not answer"
-                time.sleep(0.02)
+            wait_until(lambda: process.poll() is not None or answers(), "an answer of nginx")
+            assert process.poll() is None, (folder / "stderr").read_text()
             yield process
         finally:
             process.terminate()

@@ -3,11 +3,11 @@
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Self
 
 import pytest
+from tests.waiting import wait_until
 
 TOOLS = ("ip", "unshare", "nsenter")
 
@@ -36,11 +36,9 @@ class Elsewhere:
         return self
 
     def _connect(self) -> None:
-        own = Path("/proc/self/ns/net").readlink()
-        until = time.monotonic() + 5
-        while Path(f"/proc/{self._holder.pid}/ns/net").readlink() == own:
-            assert time.monotonic() < until, "no namespace came"
-            time.sleep(0.01)
+        own, its = Path("/proc/self/ns/net"), Path(f"/proc/{self._holder.pid}/ns/net")
+        wait_until(lambda: self._holder.poll() is not None or its.readlink() != own.readlink())
+        assert self._holder.poll() is None, "no namespace came"
         run("ip", "link", "add", self._near, "type", "veth", "peer", "name", self._far)
         run("ip", "link", "set", self._far, "netns", str(self._holder.pid))
         run("ip", "addr", "add", f"{self.here}/30", "dev", self._near)

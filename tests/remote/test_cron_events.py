@@ -8,7 +8,7 @@ import pytest
 from tests.gateway import Gateway
 from tests.remote.components import Joined
 from tests.remote.paired import HostProcess, command, gating
-from tests.remote.test_paired_host import until
+from tests.waiting import wait_until
 
 from agent_gate.cli.operator import AdminClient
 from agent_gate.cli.remote import MutualConnection
@@ -49,7 +49,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 def create(gateway: Gateway, namespace: str, **more: str) -> None:
     args = {"name": "beat", "schedule": "@every 1s", **more}
-    until(lambda: gateway.call(f"{namespace}__cron_create", args).status == 200)
+    wait_until(lambda: gateway.call(f"{namespace}__cron_create", args).status == 200)
 
 
 def speaks_of_its_own_calls_only(gateway: Gateway, state: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_paired_cron_host_fires_into_the_gateway(gateway: Gateway, tmp_path: P
         done = command(gateway, "pair", "tool", far.announced["url"], "cron", *pin)
         assert done.returncode == 0, done.stderr
         create(gateway, "cron", event_type="cron.triggered", input={"note": "water the plants"})  # type: ignore[arg-type]
-        until(lambda: len([e for e in heard(gateway) if e["event_type"] == "cron.triggered"]) >= 2)
+        wait_until(lambda: len([e for e in heard(gateway) if e["event_type"] == "cron.triggered"]) >= 2)
         mine = [event for event in heard(gateway) if event["event_type"] == "cron.triggered"]
         assert mine[0]["payload"]["input"] == {"note": "water the plants"}
         assert mine[0]["source"]["component_id"] == "cron"
@@ -92,11 +92,11 @@ def test_a_paired_cron_host_fires_into_the_gateway(gateway: Gateway, tmp_path: P
 
 def test_a_local_cron_host_is_heard_over_its_socket_as_far_as_it_may_publish(gateway: Gateway) -> None:
     create(gateway, "near", event_type="heartbeat.tick")
-    until(lambda: any(e["source"]["transport"] == "unix_socket" for e in heard(gateway)))
+    wait_until(lambda: any(e["source"]["transport"] == "unix_socket" for e in heard(gateway)))
     event = next(e for e in heard(gateway) if e["source"]["transport"] == "unix_socket")
     assert (event["source"]["component_id"], event["event_type"]) == ("near", "heartbeat.tick")
     create(gateway, "near", name="other", event_type="cron.triggered")
-    until(lambda: "hosts.near.publish" in gateway.stderr)
+    wait_until(lambda: "hosts.near.publish" in gateway.stderr)
     assert not any(
         e["source"]["component_id"] == "near" and e["event_type"] == "cron.triggered" for e in heard(gateway)
     )

@@ -11,7 +11,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating
-from tests.remote.test_paired_host import until
+from tests.waiting import wait_until
 
 HOST = """
 import os
@@ -76,13 +76,13 @@ def test_a_host_that_only_dials_out_is_paired_called_lost_and_found_again(
         said, wrong = pairing.communicate(timeout=60)
         assert pairing.returncode == 0, wrong
         assert "7/7" in said
-        until(lambda: who(gateway, "lab") == "lab")
+        wait_until(lambda: who(gateway, "lab") == "lab")
         assert gateway.admin.get("/api/peers/lab")["dials_in"] is True
-    until(lambda: available(gateway, "lab") != "ready")
+    wait_until(lambda: available(gateway, "lab") != "ready")
     assert "lab__who" in json.dumps(gateway.request("GET", "/api/tools").json)
     assert who(gateway, "lab") == ""
     with dialled(gateway, tmp_path, "lab"):
-        until(lambda: who(gateway, "lab") == "lab")
+        wait_until(lambda: who(gateway, "lab") == "lab")
         assert gateway.admin.get("/api/peers/lab")["last_seen"]
         gateway.admin.request("DELETE", "/api/peers/lab")
         assert gateway.call("lab__who", {}).json["error"]["code"] == "TOOL_NOT_FOUND"
@@ -107,7 +107,7 @@ def test_somebody_between_a_dialling_host_and_its_gateway_is_found_out(
 def test_without_a_window_nobody_is_paired_by_dialling(gateway: Gateway, tmp_path: Path) -> None:
     before = gateway.admin.get("/api/peers")
     with dialled(gateway, tmp_path, "uninvited") as running:
-        until(lambda: "tried again" in (tmp_path / "stderr.txt").read_text())
+        wait_until(lambda: "tried again" in (tmp_path / "stderr.txt").read_text())
         assert running.process.poll() is None
     assert gateway.admin.get("/api/peers") == before
 
@@ -122,13 +122,13 @@ def test_the_hosts_of_a_pool_take_turns_and_stand_in_for_each_other(gateway: Gat
         pair(east, "east")
         with host(gateway, tmp_path / "west", "west", "--listen", "127.0.0.1:0") as west:
             pair(west, "west")
-            until(lambda: {who(gateway, "clocks") for _ in range(4)} == {"east", "west"})
+            wait_until(lambda: {who(gateway, "clocks") for _ in range(4)} == {"east", "west"})
         assert {who(gateway, "clocks") for _ in range(6)} == {"east"}
         assert available(gateway, "clocks") == "degraded"
         alone = command(gateway, "pair", "tool", east.announced["url"], "clocks")
         assert "--pool" in alone.stderr
         gateway.admin.request("DELETE", "/api/peers/west")
-        until(lambda: available(gateway, "clocks") == "ready")
+        wait_until(lambda: available(gateway, "clocks") == "ready")
         assert who(gateway, "clocks") == "east"
         gateway.admin.request("DELETE", "/api/peers/east")
         assert gateway.call("clocks__who", {}).json["error"]["code"] == "TOOL_NOT_FOUND"

@@ -14,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.rows import opened
 from tests.toolboxes import toolbox
+from tests.waiting import until
 
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import SystemClock
@@ -93,9 +94,7 @@ async def test_hundreds_of_hosts_are_served_and_dialled_fifty_at_a_time(tmp_path
             await store.write(*rows)
             await peering.peers.load()
             await peering.start()
-            async with asyncio.timeout(220):
-                while sum(tool.available for tool in supervisor.catalog.tools) < HOSTS:
-                    await asyncio.sleep(0.05)
+            await until(lambda: sum(tool.available for tool in supervisor.catalog.tools) >= HOSTS)
             assert crowd.asked >= HOSTS
             assert crowd.most <= DIALLED_AT_A_TIME
             await supervisor.stop()

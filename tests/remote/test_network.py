@@ -11,7 +11,8 @@ import pytest
 from tests.gateway import COMMAND
 from tests.remote.elsewhere import Elsewhere
 from tests.remote.paired import command, gating, hosting, pair
-from tests.remote.test_paired_host import ready, until
+from tests.remote.test_paired_host import ready
+from tests.waiting import wait_until
 
 HOST = """
 from agent_gate.hosts.memory import host
@@ -41,7 +42,7 @@ def test_a_newcomer_uses_memory_on_another_machine_through_a_cut_and_revokes_it(
             pin = ("--remote-fingerprint", told["fingerprint"])
             done = command(gateway, "pair", "tool", told["url"], "memory-east", *pin)
             assert done.returncode == 0, done.stderr
-            until(lambda: ready(gateway))
+            wait_until(lambda: ready(gateway))
             assert (
                 gateway.call("memory_east__memory_append", {"text": "the key is under the pot"}).status == 200
             )
@@ -55,7 +56,7 @@ def test_a_newcomer_uses_memory_on_another_machine_through_a_cut_and_revokes_it(
             assert lost["code"] in ("TIMEOUT", "DEPENDENCY_UNAVAILABLE", "OUTCOME_UNKNOWN"), lost
             assert time.monotonic() - began < 30
             elsewhere.mend()
-            until(lambda: gateway.call("memory_east__quick", {}).status == 200, 40)
+            wait_until(lambda: gateway.call("memory_east__quick", {}).status == 200)
             assert command(gateway, "peers", "revoke", "memory-east").returncode == 0
             gone = gateway.call("memory_east__memory_query", {"words": "key"}).json["error"]
             assert gone["code"] == "TOOL_NOT_FOUND"

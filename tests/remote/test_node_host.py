@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.gateway import Gateway
 from tests.remote.paired import command, gating
-from tests.remote.test_paired_host import until
+from tests.waiting import wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node-host" / "host.mjs"
 
@@ -65,7 +65,7 @@ def test_a_host_written_from_the_documentation_is_paired_and_called(gateway: Gat
         pin = ("--remote-fingerprint", host.announced["fingerprint"])
         done = command(gateway, "pair", "tool", host.announced["url"], "lab", *pin)
         assert done.returncode == 0, done.stderr
-        until(lambda: gateway.call("lab__text_reverse", {"text": "näher"}).status == 200)
+        wait_until(lambda: gateway.call("lab__text_reverse", {"text": "näher"}).status == 200)
         assert gateway.call("lab__text_reverse", {"text": "näher"}).json["data"] == {"result": "rehän"}
         late = gateway.call("lab__wait", {"ms": 5000})
         assert late.json["error"]["code"] == "TIMEOUT"
@@ -73,14 +73,14 @@ def test_a_host_written_from_the_documentation_is_paired_and_called(gateway: Gat
         rotated = command(gateway, "peers", "rotate", "lab")
         assert rotated.returncode == 0, rotated.stderr
         assert gateway.admin.get("/api/peers/lab")["certificate"] != before
-        until(lambda: gateway.call("lab__text_reverse", {"text": "ab"}).status == 200)
+        wait_until(lambda: gateway.call("lab__text_reverse", {"text": "ab"}).status == 200)
     finally:
         host.stop()
     port = host.announced["url"].rpartition(":")[2]
     again = NodeHost(tmp_path / "state", key, f"127.0.0.1:{port}")
     try:
         assert again.announced["paired"] is True
-        until(lambda: gateway.call("lab__text_reverse", {"text": "ab"}).status == 200)
+        wait_until(lambda: gateway.call("lab__text_reverse", {"text": "ab"}).status == 200)
         stranger = gateway.admin.request("DELETE", "/api/peers/lab")
         assert stranger["status"] == "revoked"
         assert gateway.call("lab__text_reverse", {"text": "ab"}).json["error"]["code"] == "TOOL_NOT_FOUND"

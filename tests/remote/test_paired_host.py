@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating, hosting, pair
+from tests.waiting import wait_until
 
 APPEND, QUERY, DELETE = (f"memory_east__memory_{verb}" for verb in ("append", "query", "delete"))
 
@@ -33,15 +33,6 @@ def host(gateway: Gateway, tmp_path: Path) -> Iterator[HostProcess]:
             gateway.admin.request("DELETE", "/api/peers/memory-east")
 
 
-def until(found: Any, seconds: float = 60.0) -> Any:
-    """What `found` gives once it gives something."""
-    deadline = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.02)
-    return value
-
-
 def ready(gateway: Gateway) -> bool:
     return any(
         one["key"] == "memory-east" and one["status"] == "ready" for one in gateway.admin.get("/api/sources")
@@ -52,7 +43,7 @@ def test_memory_on_another_machine_is_paired_used_and_revoked(gateway: Gateway, 
     done = pair(gateway, host)
     assert done.returncode == 0, done.stderr
     assert [line[:3] for line in done.stdout.splitlines()[:7]] == [f"{phase}/7" for phase in range(1, 8)]
-    until(lambda: ready(gateway))
+    wait_until(lambda: ready(gateway))
     appended = gateway.call(APPEND, {"text": "The spare key is under the blue pot"})
     assert appended.status == 200, appended.body
     found = gateway.call(QUERY, {"words": "spare key"}).json["data"]["entries"]
@@ -68,14 +59,14 @@ def test_memory_on_another_machine_is_paired_used_and_revoked(gateway: Gateway, 
     assert [attempt["state"] for attempt in attempts] == ["completed"]
     assert gateway.story(attempts[0]["call"]) == ["dispatching", "completed"]
     assert pair(gateway, host).returncode == 0
-    until(lambda: gateway.call(QUERY, {"words": "spare"}).status == 200)
+    wait_until(lambda: gateway.call(QUERY, {"words": "spare"}).status == 200)
 
 
 def test_entries_belong_to_an_isolation_key_that_the_agent_may_name(
     gateway: Gateway, host: HostProcess
 ) -> None:
     assert pair(gateway, host).returncode == 0
-    until(lambda: ready(gateway))
+    wait_until(lambda: ready(gateway))
 
     def ask(tool: str, args: dict[str, Any], key: str | None) -> Any:
         body: dict[str, Any] = {"tool": tool, "arguments": args}
@@ -138,18 +129,18 @@ def test_p24_p25_an_older_certificate_counts_no_more_after_a_rotation(
     gateway: Gateway, host: HostProcess
 ) -> None:
     assert pair(gateway, host).returncode == 0
-    until(lambda: ready(gateway))
+    wait_until(lambda: ready(gateway))
     before = gateway.admin.get("/api/peers/memory-east")["certificate"]
     done = command(gateway, "peers", "rotate", "memory-east")
     assert done.returncode == 0, done.stderr
     assert gateway.admin.get("/api/peers/memory-east")["certificate"] != before
-    until(lambda: gateway.call(QUERY, {}).status == 200)
+    wait_until(lambda: gateway.call(QUERY, {}).status == 200)
 
 
 def test_a_host_that_was_replaced_by_another_is_sent_nothing(gateway: Gateway, tmp_path: Path) -> None:
     with hosting(gateway, tmp_path / "host") as host:
         assert pair(gateway, host).returncode == 0
-        until(lambda: ready(gateway))
+        wait_until(lambda: ready(gateway))
         port = host.announced["url"].rpartition(":")[2]
     with hosting(gateway, tmp_path / "other", listen=f"127.0.0.1:{port}"):
         refused = gateway.call(APPEND, {"text": "a secret"})
@@ -161,16 +152,16 @@ def test_a_host_that_was_replaced_by_another_is_sent_nothing(gateway: Gateway, t
 
 def test_what_a_host_says_of_itself_counts_once_it_is_trusted(gateway: Gateway, host: HostProcess) -> None:
     assert pair(gateway, host).returncode == 0
-    until(lambda: ready(gateway))
+    wait_until(lambda: ready(gateway))
 
     def believed() -> bool:
         return bool(gateway.admin.get(f"/api/tools/{QUERY}")["traits"]["trusted"])
 
     assert not believed()
     assert command(gateway, "peers", "trust", "memory-east").returncode == 0
-    until(lambda: believed())
+    wait_until(lambda: believed())
     assert command(gateway, "peers", "trust", "memory-east", "--no").returncode == 0
-    until(lambda: not believed())
+    wait_until(lambda: not believed())
 
 
 def test_p27_pairing_starts_on_the_admin_socket_and_nowhere_else(gateway: Gateway) -> None:
@@ -199,10 +190,10 @@ def test_p29_a_pairing_that_cannot_begin_says_why(gateway: Gateway, url: str) ->
 def test_a_peer_is_served_again_after_a_restart(tmp_path: Path) -> None:
     with gating(tmp_path / "gate") as gateway, hosting(gateway, tmp_path / "host") as host:
         assert pair(gateway, host).returncode == 0
-        until(lambda: ready(gateway))
+        wait_until(lambda: ready(gateway))
         gateway.stop()
         gateway.start()
-        until(lambda: ready(gateway))
+        wait_until(lambda: ready(gateway))
         assert gateway.call(QUERY, {}).status == 200
 
 
@@ -213,7 +204,7 @@ def test_a_host_on_this_machine_is_called_over_its_socket(tmp_path: Path) -> Non
     )
     try:
         with gating(tmp_path / "gate", more=f"hosts: {{notes: {{socket: {run}/memory.sock}}}}\n") as gateway:
-            until(lambda: gateway.call("notes__memory_append", {"text": "local"}).status == 200)
+            wait_until(lambda: gateway.call("notes__memory_append", {"text": "local"}).status == 200)
             found = gateway.call("notes__memory_query", {"words": "local"}).json["data"]["entries"]
             assert len(found) == 1
     finally:

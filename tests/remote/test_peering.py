@@ -10,6 +10,7 @@ import pytest
 from tests.hosts.hosting import Gate, serving_host
 from tests.rows import opened
 from tests.toolboxes import toolbox
+from tests.waiting import until
 
 from agent_gate.core.ports import Plan, SystemClock
 from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired, RateLimited
@@ -110,9 +111,7 @@ async def test_p25_a_revocation_closes_what_is_connected_and_refuses_what_comes(
         await source.connect()
         await found.peering.revoke("memory-east", "anna")
         assert found.plans.added == {}
-        async with asyncio.timeout(1):
-            while any(not hasattr(one, "frames") for one in found.server.server.connections):
-                await asyncio.sleep(0.005)
+        await until(lambda: not any(not hasattr(one, "frames") for one in found.server.server.connections))
         with pytest.raises(PairingRequired):
             await source.connect()
 

@@ -17,7 +17,7 @@ from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.components import Joined, joined
 from tests.remote.paired import command, gating
-from tests.remote.test_paired_host import until
+from tests.waiting import wait_until
 
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, PairingRequired, Unreachable
 
@@ -93,7 +93,7 @@ def test_calls_of_tools_and_pairings_are_told_where_the_policy_names_them(
     gateway: Gateway, desk: Joined, laptop: Joined
 ) -> None:
     gateway.call("say", {})
-    until(lambda: "tool.call.failed" in kinds(desk.hears()))
+    wait_until(lambda: "tool.call.failed" in kinds(desk.hears()))
     heard = desk.hears()
     mine = [event for event in heard if event["event_type"].startswith("tool.call.")]
     assert kinds(mine)[-2:] == ["tool.call.requested", "tool.call.failed"]
@@ -138,7 +138,7 @@ def test_events_can_be_followed_on_the_terminal(gateway: Gateway, ear: Joined) -
             thread.join(0.3)
             return bool(heard)
 
-        until(publish_until_heard)
+        wait_until(publish_until_heard)
     finally:
         following.kill()
         following.wait()
@@ -196,7 +196,7 @@ def test_a_component_renews_its_certificate_by_dialling(gateway: Gateway, desk: 
     before = gateway.admin.get("/api/peers/desk")["certificate"]
     old = desk.client
     renew(component_in(desk.state))
-    until(lambda: gateway.admin.get("/api/peers/desk")["certificate"] != before)
+    wait_until(lambda: gateway.admin.get("/api/peers/desk")["certificate"] != before)
     with pytest.raises((PairingRequired, Unreachable)):
         old.get("/v1/events?once=1")
     desk.client = type(desk.client)(desk.state)

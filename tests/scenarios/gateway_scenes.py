@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway
-from tests.processes import eventually, free_port
+from tests.processes import free_port
 from tests.servers import command
+from tests.waiting import wait_until
 
 ERA_SERVER = Path(__file__).resolve().parent.parent / "eras" / "era_server.py"
 EAGER = ("time", "github-api", "123server", "slow", "lab")
@@ -43,7 +44,7 @@ class Lab:
     def start(self):
         argv = [sys.executable, str(ERA_SERVER), "modern", str(self.folder), "http", str(self.port)]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        eventually(self.listens, "the server's start")
+        wait_until(self.listens, "the server's start")
 
     def listens(self):
         with socket.socket() as probe:
@@ -109,7 +110,7 @@ def source(gateway, name):
 
 
 def wait_for_sources(gateway, *names):
-    eventually(
+    wait_until(
         lambda: all(source(gateway, name)["state"] == "ready" for name in names), f"the start of {names}"
     )
 

@@ -6,7 +6,7 @@ import subprocess
 
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 from agent_gate.cli.demo.starter import write_starter
 
@@ -28,7 +28,7 @@ def test_a_notification_may_hold_a_comma(tmp_path):
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            eventually(lambda: gateway.admin.get("/api/approvals"), "the question")
+            wait_until(lambda: gateway.admin.get("/api/approvals"), "the question")
             gateway.answer("approve")
             out, err = call.communicate(timeout=30)
         assert call.returncode == 0, err

@@ -5,7 +5,8 @@ import json
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.processes import eventually, free_port
+from tests.processes import free_port
+from tests.waiting import wait_until
 
 CONFIG = """\
 gateway: {{port: 0}}
@@ -22,7 +23,7 @@ services:
 def gateway(tmp_path):
     config = CONFIG.format(token=TOKEN, port=free_port())
     with running(tmp_path, {"config.yaml": config}, "--insecure") as found:
-        eventually(lambda: found.admin.get("/api/sources")[0]["status"] != "ready", "its health check")
+        wait_until(lambda: found.admin.get("/api/sources")[0]["status"] != "ready", "its health check")
         yield found
 
 
@@ -67,11 +68,11 @@ def test_a_check_that_is_written_down_counts_for_ready_and_blocks_no_call(tmp_pa
             "permissions.yaml": "rules: [{pattern: lamp_on, action: allow}]",
         }
         with running(tmp_path, files, "--insecure") as gateway:
-            eventually(lambda: gateway.admin.get("/api/sources")[0]["status"] == "degraded", "its check")
+            wait_until(lambda: gateway.admin.get("/api/sources")[0]["status"] == "degraded", "its check")
             [source] = gateway.admin.get("/api/sources")
             assert "POST /well answered 200, expected 204" in source["reason"]
             assert gateway.request("GET", "/ready").status == 503
             assert gateway.call("lamp_on").status == 200
             api.replies["/well"] = (204, {}, b"")
             gateway.admin.request("POST", "/api/sources/lamp/connect")
-            eventually(lambda: gateway.request("GET", "/ready").status == 200, "its check again")
+            wait_until(lambda: gateway.request("GET", "/ready").status == 200, "its check again")

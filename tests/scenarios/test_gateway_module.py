@@ -2,7 +2,8 @@
 
 import re
 
-from tests.scenarios.gateway_scenes import eventually, exported, module, tool_names
+from tests.scenarios.gateway_scenes import exported, module, tool_names
+from tests.waiting import wait_until
 
 
 def test_serve_tools_module(gateway):
@@ -33,7 +34,7 @@ def test_cache_invalidation_on_changes(gateway):
     before = module(gateway, "?server=lab")
     assert "freshlyMade" not in before.body.decode()
     assert gateway.call("lab__grow", {"key": "freshly_made"}).status == 200
-    eventually(lambda: "freshlyMade" in exported(gateway, "?server=lab"), "the new module")
+    wait_until(lambda: "freshlyMade" in exported(gateway, "?server=lab"), "the new module")
     assert module(gateway, "?server=lab").headers["etag"] != before.headers["etag"]
 
 

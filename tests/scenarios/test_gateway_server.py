@@ -12,7 +12,6 @@ from tests.scenarios.gateway_scenes import (
     children,
     configured,
     events,
-    eventually,
     notes,
     rpc,
     running_pids,
@@ -20,6 +19,7 @@ from tests.scenarios.gateway_scenes import (
     tool_names,
     wait_for_sources,
 )
+from tests.waiting import wait_until
 
 from agent_gate.sources.state import delay
 
@@ -77,7 +77,7 @@ def test_server_connection_failure(troubled):
         logged = [event for event in events(troubled.gateway) if event.get("source") == "broken"]
         return any("broken" in event.get("reason", "") and event["level"] == "error" for event in logged)
 
-    assert eventually(told, "the reason in the log")
+    assert wait_until(told, "the reason in the log")
 
 
 def test_all_servers_connect_at_startup(gateway):
@@ -105,7 +105,7 @@ def test_connection_pooling(gateway):
 def test_connection_health_monitoring(revived):
     gateway = revived.gateway
     revived.lab.kill()
-    lost = eventually(
+    lost = wait_until(
         lambda: (row := source(gateway, "lab"))["state"] == "failed" and row, "the loss of the server"
     )
     assert lost["next_try"] > 0
@@ -128,7 +128,7 @@ def test_graceful_connection_closure(tmp_path):
         servers = children(started.process.pid)
         assert servers
         assert started.stop(signal.SIGTERM) == 0
-        eventually(lambda: not running_pids(servers), "the end of its servers")
+        wait_until(lambda: not running_pids(servers), "the end of its servers")
 
 
 def test_health_check_endpoint(gateway):
@@ -145,7 +145,7 @@ def test_ready_check_endpoint(gateway, troubled):
     def reason():
         return troubled.gateway.request("GET", "/ready", token=None).json["waiting_for"][0]["reason"]
 
-    assert eventually(reason, "the reason why it is not ready")
+    assert wait_until(reason, "the reason why it is not ready")
 
 
 def test_server_status_endpoint(troubled):
@@ -175,7 +175,7 @@ def test_server_error(gateway):
 def test_network_error(revived):
     revived.lab.kill()
     gateway = revived.gateway
-    eventually(lambda: source(gateway, "lab")["state"] != "ready", "the loss of the server")
+    wait_until(lambda: source(gateway, "lab")["state"] != "ready", "the loss of the server")
     reply = gateway.call("lab__steps")
     assert reply.status == 503
     assert int(reply.headers["retry-after"]) > 0
@@ -194,7 +194,7 @@ def test_validation_error(gateway):
 
 def test_request_logging(gateway):
     call = gateway.call("time__get_current_time", UTC).json["call"]
-    line = eventually(
+    line = wait_until(
         lambda: next((event for event in events(gateway) if event.get("call") == call), None), "its line"
     )
     assert (line["surface"], line["tool"], line["state"]) == ("rest", "time__get_current_time", "completed")
@@ -210,7 +210,7 @@ def test_request_logging_of_what_is_no_call(gateway):
         told = [event for event in events(gateway) if event["event"] == "Request ended"]
         return told if any(event["path"] == "/api/tools/nothing" for event in told) else None
 
-    told = eventually(lines, "the line of the last request")
+    told = wait_until(lines, "the line of the last request")
     seen = [(e["method"], e["path"], e.get("rpc"), e.get("tool"), e["status"]) for e in told]
     assert ("POST", "/mcp", "tools/list", None, 200) in seen
     assert ("POST", "/mcp", "tools/call", "no_such", 200) in seen
@@ -246,7 +246,7 @@ def test_configurable_log_levels(tmp_path, level, wanted):
 def test_the_configuration_chooses_how_logs_are_written(tmp_path, form, is_json):
     files = configured({"broken": child(["false"])}, TOKEN, log={"format": form})
     with running(tmp_path, files, "--insecure") as started:
-        line = eventually(
+        line = wait_until(
             lambda: next((line for line in started.stderr.splitlines() if "Source is failed" in line), None),
             "the line about the server",
         )

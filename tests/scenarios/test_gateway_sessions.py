@@ -14,11 +14,11 @@ from tests.scenarios.gateway_scenes import (
     Hooks,
     children,
     configured,
-    eventually,
     free_port,
     running_pids,
     wait_for_sources,
 )
+from tests.waiting import wait_until
 
 
 def test_random_port_allocation(empty):
@@ -89,7 +89,7 @@ def test_start_gateway_on_session_start(hooks, session):
 def test_the_gateway_of_a_session_logs_its_requests(hooks, session):
     hooks.reached(session).request("GET", "/health?asked-by-the-test", token=None)
     log = Path(session["data"]) / "serve.log"
-    assert eventually(lambda: "Request ended" in log.read_text(), "the line of the request")
+    assert wait_until(lambda: "Request ended" in log.read_text(), "the line of the request")
 
 
 def test_gateway_runs_until_terminated(tmp_path):
@@ -111,14 +111,14 @@ def test_pid_file_management(hooks, ended):
 
 
 def test_stop_gateway_via_process_termination(ended):
-    assert eventually(lambda: not running_pids({ended.row["pid"]}), "the gateway's end")
+    assert wait_until(lambda: not running_pids({ended.row["pid"]}), "the gateway's end")
 
 
 def test_emergency_shutdown(hooks):
     row = hooks.start("third")
-    servers = eventually(lambda: children(row["pid"]), "the start of its server")
+    servers = wait_until(lambda: children(row["pid"]), "the start of its server")
     os.kill(row["pid"], signal.SIGKILL)
-    eventually(lambda: not running_pids({row["pid"], *servers}), "the end of the gateway and its servers")
+    wait_until(lambda: not running_pids({row["pid"], *servers}), "the end of the gateway and its servers")
     assert hooks.pid_file("third").exists()
     hooks.stop("third")
     assert not hooks.pid_file("third").exists()

@@ -3,13 +3,13 @@
 import json
 import os
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, running
+from tests.waiting import wait_until
 
 CONFIG = f"""
 gateway: {{port: 0}}
@@ -30,9 +30,7 @@ rules:
 @contextmanager
 def started_in(folder, files):
     with running(folder, files, "--insecure") as gate:
-        deadline = time.monotonic() + 20
-        while gate.request("GET", "/ready").status != 200:
-            assert time.monotonic() < deadline, gate.stderr
+        wait_until(lambda: gate.request("GET", "/ready").status == 200)
         yield gate
 
 
@@ -48,9 +46,8 @@ def echoed(body):
 
 
 def ended(gate, call):
-    deadline = time.monotonic() + 20
-    while (body := gate.request("GET", f"/api/calls/{call}").json)["status"] != "executed":
-        assert time.monotonic() < deadline, body
+    body = gate.request("GET", f"/api/calls/{call}?wait=50", timeout=60).json
+    assert body["status"] == "executed", body
     return body
 
 

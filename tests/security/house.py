@@ -2,11 +2,11 @@
 
 import json
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.gateway import OTHER_TOKEN, TOKEN, running
+from tests.waiting import wait_until
 from websockets.sync.client import connect
 
 UPSTREAM = Path(__file__).with_name("upstream.py")
@@ -106,14 +106,6 @@ def far_server(handler, body):
     return 200, {}, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": results[method]}).encode()
 
 
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.01)
-    return value
-
-
 class House:
     """The gateway, what its upstreams saw, and the ways in."""
 
@@ -183,5 +175,5 @@ class House:
 def house(folder, recorder):
     recorder.replies["/far/mcp"] = far_server
     with running(folder, files(folder, recorder), "--insecure") as gateway:
-        until(lambda: gateway.request("GET", "/ready", token=None).status == 200)
+        wait_until(lambda: gateway.request("GET", "/ready", token=None).status == 200)
         yield House(gateway, recorder, folder)

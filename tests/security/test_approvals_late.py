@@ -4,7 +4,8 @@ import json
 
 import pytest
 from tests.gateway import OTHER_TOKEN
-from tests.security.house import house, until
+from tests.security.house import house
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def acts(home):
 
 
 def ended(home, call):
-    return until(lambda: home.gateway.story(call)[-1] == "denied" and home.gateway.story(call))
+    return wait_until(lambda: home.gateway.story(call)[-1] == "denied" and home.gateway.story(call))
 
 
 def test_a_question_ends_itself_when_a_rule_denies_its_call_or_its_agent_is_gone(own):
@@ -48,7 +49,7 @@ def test_a_question_ends_itself_when_a_rule_denies_its_call_or_its_agent_is_gone
 
     still = gateway.call("act", {"what": "fine"}, wait=0).json["call"]
     approve(own, "act(fine)")
-    until(lambda: gateway.story(still)[-1] == "completed")
+    wait_until(lambda: gateway.story(still)[-1] == "completed")
     assert len(acts(own)) == 1
 
 
@@ -68,7 +69,7 @@ def test_a_grant_for_a_session_ends_after_a_day_and_counts_for_no_other_agent(ow
     session = {"Agent-Session": "run-1"}
     own.gateway.call("act", {"what": "s"}, wait=0, headers=session)
     own.gateway.answer("approve", lifetime="session")
-    until(lambda: len(acts(own)) == 1)
+    wait_until(lambda: len(acts(own)) == 1)
     [grant] = own.gateway.admin.get("/api/grants")
     assert 86_000 < grant["expires_at"] - grant["created_at"] <= 86_400
     assert own.gateway.call("act", {"what": "s"}, wait=0, headers=session).status == 200

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway, running
-from tests.security.house import until
+from tests.waiting import wait_until
 
 SHIM = Path(__file__).resolve().parent.parent / "store" / "failing_fsync.c"
 TOOLS = """
@@ -56,14 +56,14 @@ def test_nothing_runs_while_the_disk_is_full_and_calls_go_on_when_there_is_room(
         assert gateway.call("read").status == 200
         ballast = small_disk / "ballast"
         fill_the_disk_with(ballast)
-        until(lambda: gateway.call("write", {"note": "x" * 5000}).status == 503)
+        wait_until(lambda: gateway.call("write", {"note": "x" * 5000}).status == 503)
         recorder.reset()
         refused = gateway.call("write", {"note": "x" * 5000})
         assert refused.json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
         assert refused.json["error"]["retryable"] is True
         assert recorder.requests == []
         ballast.unlink()
-        until(lambda: gateway.call("write", {"note": "x" * 5000}).status == 200, seconds=10)
+        wait_until(lambda: gateway.call("write", {"note": "x" * 5000}).status == 200)
         assert gateway.admin.get("/api/audit/verify")["ok"] is True
 
 
@@ -114,10 +114,10 @@ def test_a_failed_fsync_stops_serving_until_the_next_start(tmp_path, recorder, f
     env = {"LD_PRELOAD": failing_fsync, "FAIL_WHEN": str(switch), "FAIL_SUFFIX": "-wal"}
     store = tmp_path / "data" / "gate.db"
     with running(tmp_path, files(recorder, store), "--insecure", env=env) as gateway:
-        until(lambda: gateway.request("GET", "/ready", token=None).status == 200)
+        wait_until(lambda: gateway.request("GET", "/ready", token=None).status == 200)
         assert gateway.call("read").status == 200
         switch.touch()
-        until(lambda: gateway.call("write", {"note": "x"}).status == 503)
+        wait_until(lambda: gateway.call("write", {"note": "x"}).status == 503)
         switch.unlink()
         recorder.reset()
         assert gateway.call("write", {"note": "x"}).status == 503

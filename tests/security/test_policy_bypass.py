@@ -4,7 +4,8 @@ import json
 
 import pytest
 from tests.gateway import OTHER_TOKEN
-from tests.security.house import META, until
+from tests.security.house import META
+from tests.waiting import wait_until
 
 ARGS = {"branch": "main"}
 EXECUTE = {"tool_id": "box:push", "args": ARGS}
@@ -59,7 +60,7 @@ def test_a_denied_call_is_denied_alike_on_every_path_and_reaches_nobody(home, pa
     before = len(home.rows(state="refused"))
     assert PATHS[path](home) == ("FORBIDDEN", "Denied by policy")
     assert home.reached() == []
-    until(lambda: len(home.rows(state="refused")) == before + 1)
+    wait_until(lambda: len(home.rows(state="refused")) == before + 1)
     row = home.rows(state="refused")[0]
     assert row["body"]["signature"] == "box__push(branch=main)"
     assert row["body"]["rule"] == "deny box__push(*branch=main*)"
@@ -160,7 +161,7 @@ def test_a_key_belongs_to_its_agent_and_tool_and_to_one_set_of_arguments_on_ever
         ]["agent-gate/error"],
     ]
     assert {error["code"] for error in told} == {"INVALID_ARGS"}
-    until(
+    wait_until(
         lambda: sum("idempotency key" in json.dumps(row["body"]) for row in home.rows(state="refused")) == 3
     )
     assert home.gateway.call("act", {"what": "a"}, wait=0, headers=key).json["call"] == first

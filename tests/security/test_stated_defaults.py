@@ -18,8 +18,8 @@ import pytest
 from tests.app.small import CONFIG, TOOLS
 from tests.cli.test_gateway_hides import unprivileged
 from tests.gateway import TOKEN, running
-from tests.processes import eventually
 from tests.rows import opened, step
+from tests.waiting import wait_until
 
 from agent_gate.audit import Heads, Sealer
 from agent_gate.audit.seal import NOTE_SECONDS
@@ -164,7 +164,7 @@ def test_the_record_says_who_what_why_and_how_it_ended(tmp_path, recorder):
     with running(tmp_path, files, "--insecure") as gateway:
         call = gateway.call("write", {"n": 7}, wait=0).json["call"]
         gateway.answer("approve")
-        eventually(lambda: gateway.story(call)[-1] == "completed")
+        wait_until(lambda: gateway.story(call)[-1] == "completed")
         asked, answered, sent, ended = gateway.admin.get(f"/api/calls/{call}")
     assert {row["caller"] for row in (asked, answered, sent, ended)} == {"default"}
     assert asked["tool"].startswith("home:write")

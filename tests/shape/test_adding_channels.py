@@ -5,9 +5,9 @@ import subprocess
 from functools import partial
 
 import pytest
-from tests.eras.era_agents import wait_until
 from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.shape.program_copy import ProgramCopy, named_in_architecture
+from tests.waiting import wait_until
 
 PAPER = '''
 """The paper channel: each question on a sheet of its own in a folder."""

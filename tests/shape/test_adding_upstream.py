@@ -4,9 +4,9 @@ import json
 import sys
 
 import pytest
-from tests.eras.era_agents import wait_until
 from tests.gateway import TOKEN, running
 from tests.shape.program_copy import ROOT, ProgramCopy, named_in_architecture
+from tests.waiting import wait_until
 
 NEXT, NOW = "2027-06-30", "2026-07-28"
 LAST_ENTRY = "        abolished=frozenset({-32002, -32042}),\n    ),\n"

@@ -11,12 +11,12 @@ from itertools import count
 import pytest
 from tests import nursery
 from tests.approval.bot_api import CHAT, TOKEN, BotApi
-from tests.approval.conftest import until
 from tests.approval.test_slack import SECRET, press
 from tests.approval.test_webhook import visit
 from tests.gateway import COMMAND, Api, running
 from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow
+from tests.waiting import wait_until
 
 from agent_gate.approval.numbers import OFFERED
 from agent_gate.errors import GatewayError
@@ -45,7 +45,7 @@ class Everywhere:
             bodies = [one["body"].decode() for one in list(self.hook.requests) if one["path"] == path]
             return next((json.loads(body) for body in bodies if about in body), None)
 
-        return until(look)
+        return wait_until(look)
 
 
 @dataclass
@@ -181,7 +181,7 @@ def test_one_press_in_slack_is_told_there_with_who_let_it_in(everywhere, ask):
     waiting = ask()
     in_slack(everywhere, waiting, waiting.number)
     assert waiting.client.redeem(waiting.answer()["code"]).status == 200
-    told = until(lambda: [one for one in list(everywhere.hook.requests) if one["path"] == "/told"])[-1]
+    told = wait_until(lambda: [one for one in list(everywhere.hook.requests) if one["path"] == "/told"])[-1]
     assert "by ann on team" in json.loads(told["body"])["text"]
     signed_in = [one["signed_in"] for one in everywhere.gate.admin.get("/api/agents")]
     assert "ann" in {one["person"] for one in signed_in if one}

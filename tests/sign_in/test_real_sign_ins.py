@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conformance.node_packages import CACHE, installed, node, suite
-from tests.processes import eventually, free_port
+from tests.processes import free_port
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, say_yes, sign_in
 from tests.ui import chromium
+from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
 TOOLS = {"home_act", "notes_write"}
@@ -187,7 +188,7 @@ def test_the_official_suite_for_authorization_servers_is_green(gate, tmp_path):
         sent = browser.press_continue(browser.get(address))
         say_yes(gate, browser.get(sent.location).number)
         back = follow(browser, sent.location).location
-        eventually(lambda: is_open(port), "the suite's listener, whose address it says before it listens")
+        wait_until(lambda: is_open(port), "the suite's listener, whose address it says before it listens")
         with urllib.request.urlopen(back, timeout=20) as reply:
             reply.read()
         said = process.stdout.read()

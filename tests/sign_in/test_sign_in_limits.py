@@ -8,6 +8,7 @@ import pytest
 from tests.calls.small_calls import Clock, opened
 from tests.gateway import TOKEN
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, sign_in
+from tests.waiting import wait_until
 
 from agent_gate.access.sign_in import clients, consents
 from agent_gate.access.sign_in.clients import SignInClients
@@ -218,13 +219,7 @@ def test_a_flood_of_consents_is_held_to_fifty_and_stops_neither_agents_nor_who_i
     gate.admin.request("POST", f"/api/approvals/{mine['id']}", {"verdict": "approve", "number": number})
     assert client.redeem(follow(browser, place).answer()["code"]).status == 200
     gate.admin.request("POST", f"/api/approvals/{questions[0]['id']}", {"verdict": "deny"})
-    until_begun(client, "127.0.2.2")
-
-
-def until_begun(client, peer):
-    """A place that became free is taken by the next."""
-    tries = (ask(client, peer, 0)[1].status for _ in range(200))
-    assert 303 in tries
+    assert wait_until(lambda: ask(client, "127.0.2.2", 0)[1].status == 303, "a free place")
 
 
 def test_whoever_looks_and_goes_takes_nobodys_place(gate):

@@ -1,11 +1,10 @@
 """Two gateways on one PostgreSQL behind one address: any of them finishes a sign-in that another began."""
 
-import time
-
 from tests import postgres
 from tests.gateway import running
 from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallBrowser, SmallClient, follow, say_yes
+from tests.waiting import wait_until
 
 ISSUER = "http://127.0.0.1:9"
 SECRET = {"AGENT_GATE_SECRET": "a passphrase that both gateways have"}
@@ -34,12 +33,6 @@ class Balanced(SmallBrowser):
             self.issuer = issuer
 
 
-def until(condition):
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-
-
 def seen(gate):
     """When each agent that signed in was seen, as this gateway knows it."""
     agents = gate.admin.get("/api/agents")
@@ -61,17 +54,17 @@ def test_any_gateway_finishes_what_another_began(tmp_path, api):
         place = browser.press_continue(shown).location
         browser.at = one
         number = browser.get(place).number
-        until(lambda: one.admin.get("/api/approvals"))
+        wait_until(lambda: one.admin.get("/api/approvals"))
         say_yes(one, number)
         browser.at = two
         code = follow(browser, place).answer()["code"]
         assert client.redeem(code).status == 200
         client.gate = two
-        until(lambda: seen(one) and seen(two) == seen(one))
+        wait_until(lambda: seen(one) and seen(two) == seen(one))
         assert client.refresh().status == 200
         client.gate = one
-        until(lambda: seen(two) == seen(one))
+        wait_until(lambda: seen(two) == seen(one))
         assert client.list_tools().status == 200
         two.admin.request("DELETE", "/api/agents/tester%2Foperator")
-        until(lambda: not seen(one))
+        wait_until(lambda: not seen(one))
         assert client.list_tools().status == 401

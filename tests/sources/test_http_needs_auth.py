@@ -1,8 +1,8 @@
 """An HTTP service that refuses the gateway's credential waits for a person, and is back when one has acted."""
 
 import pytest
-from tests.eras.era_agents import wait_until
 from tests.gateway import Api, in_front_of
+from tests.waiting import wait_until
 
 CONFIG = """
 gateway: {{port: 0}}

@@ -4,8 +4,8 @@ import json
 import sys
 
 import pytest
-from tests.eras.era_agents import wait_until
 from tests.gateway import TOKEN, running
+from tests.waiting import wait_until
 
 KEY = "123456789012345"
 TEXT = {"type": "text", "text": "x"}

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.eras.era_agents import wait_until
 from tests.gateway import TOKEN, running
+from tests.waiting import wait_until
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "notebooks" / "src"
 KIND = """

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.processes import eventually
+from tests.waiting import wait_until
 from tests.wsgate import files
 
 WANTED = "log: {requests: true}\n"
@@ -33,7 +33,7 @@ def test_each_http_request_is_one_line_at_info(tmp_path, api):
         gateway.request("GET", "/api/tools")
         gateway.call("get_state", {"entity_id": "sensor.one"})
         gateway.request("GET", "/api/tools/nothing")
-        found = eventually(lambda: len(lines(gateway.stderr)) >= 3 and lines(gateway.stderr))
+        found = wait_until(lambda: len(lines(gateway.stderr)) >= 3 and lines(gateway.stderr))
     assert [(line["level"], line["method"], line.get("tool"), line["status"]) for line in found] == [
         ("info", "GET", None, 200),
         ("info", "POST", "get_state", 200),
@@ -47,7 +47,7 @@ def test_by_default_requests_are_silent(tmp_path, api):
         gateway.request("GET", "/api/tools")
         gateway.call("get_state", {"entity_id": "sensor.one"})
         assert gateway.call("unlock", {"entity_id": "lock.front"}).status == 403
-        eventually(lambda: lines(gateway.stderr, "A call was denied"))
+        wait_until(lambda: lines(gateway.stderr, "A call was denied"))
         assert lines(gateway.stderr) == []
 
 
@@ -55,7 +55,7 @@ def test_looks_over_the_websocket_are_lines_too(tmp_path, api):
     with gate(tmp_path, api, WANTED) as gateway:
         url = gateway.announced["url"]
         nursery.run([COMMAND, "tools", "--url", url], env={"AGENT_TOKEN": TOKEN}, check=True)
-        [line] = eventually(lambda: [one for one in lines(gateway.stderr) if "surface" in one])
+        [line] = wait_until(lambda: [one for one in lines(gateway.stderr) if "surface" in one])
     assert (line["surface"], line["rpc"], line["level"]) == ("websocket", "list_tools", "info")
 
 
@@ -64,7 +64,7 @@ def test_a_call_over_the_websocket_is_one_line_like_any_other_request(tmp_path, 
         url, asked = gateway.announced["url"], ("get_state", "entity_id=sensor.one")
         nursery.run([COMMAND, "request", "--url", url, *asked], env={"AGENT_TOKEN": TOKEN}, check=True)
         gateway.call("get_state", {"entity_id": "sensor.one"})
-        found = eventually(
+        found = wait_until(
             lambda: [one for one in lines(gateway.stderr) if one.get("tool")][1:2] and lines(gateway.stderr)
         )
         assert lines(gateway.stderr, "Call ended") == []

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tests import nursery
-from tests.processes import eventually, free_port
+from tests.processes import free_port
 from tests.typescript.node_tools import installed, node
+from tests.waiting import wait_until
 
 TOKEN = "token-of-the-suite"
 CLI = [nursery.COMMAND]
@@ -48,7 +49,7 @@ class GatewayProcess:
             )
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline())["url"] == self.url
-        eventually(self.ready, "readiness")
+        wait_until(self.ready, "readiness")
 
     def ready(self) -> bool:
         try:

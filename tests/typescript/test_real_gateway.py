@@ -7,10 +7,10 @@ import subprocess
 import urllib.request
 from contextlib import contextmanager
 
-from tests.processes import eventually
 from tests.typescript.gateway_process import TOKEN, gateway_process
 from tests.typescript.node_tools import deno, new_node, quiet_environment
 from tests.typescript.standin import run
+from tests.waiting import until, wait_until
 
 SCRIPT = """
 import {{ tools, AgentGateError }} from "{url}/runtime/tools.ts";
@@ -42,9 +42,12 @@ async def test_a_deno_script_calls_tools_and_waits_for_a_person(tmp_path):
                 env=env, cwd=str(tmp_path),
             )
         )  # fmt: skip
-        while not (waiting := await asyncio.to_thread(gateway.waiting)):
+
+        async def asked():
             assert not script.done(), script.result()
-            await asyncio.sleep(0.05)
+            return await asyncio.to_thread(gateway.waiting)
+
+        waiting = await until(asked, "a question")
         await asyncio.to_thread(gateway.operator, "approve", waiting[-1]["id"])
         done = await script
         assert done.code == 0, done.err
@@ -82,7 +85,7 @@ def asking(gateway, folder):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(argv, env=env, cwd=folder, text=True, **pipes) as script:
         try:
-            eventually(gateway.waiting, "the question")
+            wait_until(gateway.waiting, "the question")
             yield script
         finally:
             script.kill()
@@ -96,7 +99,7 @@ def test_a_script_that_stops_waiting_at_once_takes_its_question_back(tmp_path):
 
 def test_a_call_that_waits_for_a_person_survives_the_gateways_death(tmp_path):
     with gateway_process(tmp_path) as gateway, asking(gateway, tmp_path) as script:
-        eventually(lambda: '"status": 202' in (tmp_path / "log").read_text(), "the call's id to be told")
+        wait_until(lambda: '"status": 202' in (tmp_path / "log").read_text(), "the call's id to be told")
         gateway.stop(signal.SIGKILL)
         gateway.start()
         [question] = gateway.waiting()

@@ -5,9 +5,9 @@ import subprocess
 import pytest
 from playwright.sync_api import expect
 from tests.gateway import TOKEN, Api, in_front_of
-from tests.processes import eventually
 from tests.ui.chromium import PHONE
 from tests.ui.ui_house import CONFIG, PERMISSIONS, TOOLS, calling, house, opened
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True, scope="module")
 
@@ -57,9 +57,9 @@ def test_a_source_that_broke_is_understood_and_mended_on_the_page(tab, place, tm
         auth = {"type": "bearer", "token": "vault:spare-key"}
         gateway.admin.request("PUT", "/api/secrets/spare-key", {"value": TOKEN})
         add_entry(gateway, "spare", {"url": f"{other.url}/mcp", "auth": auth})
-        eventually(lambda: gateway.call("spare__light_get", {"room": "cellar"}).status == 200)
+        wait_until(lambda: gateway.call("spare__light_get", {"room": "cellar"}).status == 200)
         gateway.admin.request("PUT", "/api/secrets/spare-key", {"value": "a-token-that-was-revoked"})
-        eventually(lambda: gateway.call("spare__light_get", {"room": "cellar"}).status == 503)
+        wait_until(lambda: gateway.call("spare__light_get", {"room": "cellar"}).status == 503)
 
         page = opened(tab, gateway, "now")
         need = page.locator(".need.fail:has-text('spare')")
@@ -125,7 +125,7 @@ def test_on_a_phone_the_address_behind_a_push_message_shows_the_question_and_its
     call = calling(
         gateway, "light_set", {"room": "cellar", "note": "somebody is at the door. " * 40}, wait=60
     )
-    [asked] = eventually(lambda: gateway.admin.get("/api/approvals"))
+    [asked] = wait_until(lambda: gateway.admin.get("/api/approvals"))
     page.goto("about:blank")
     page.goto(f"{gateway.announced['admin']}/#/approvals/{asked['id']}")
     page.wait_for_selector(".detail h2:has-text('Set the light in cellar?')")

@@ -7,8 +7,9 @@ import re
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND
-from tests.oauth.test_signing_in import traces, until
+from tests.oauth.test_signing_in import traces
 from tests.ui.ui_house import one_demo
+from tests.waiting import wait_until
 
 from agent_gate.config.files.dotenv import read_dotenv
 
@@ -26,7 +27,7 @@ def demo(tmp_path_factory):
     with one_demo(), said.open("wb") as out:
         process = nursery.ForkedCommand(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
         try:
-            until(lambda: "The operator's page" in said.read_text())
+            wait_until(lambda: "The operator's page" in said.read_text())
             yield tmp_path, said
         finally:
             process.terminate()
@@ -67,7 +68,7 @@ def test_a_newcomer_connects_the_demos_server_by_a_link_watches_a_refresh_and_en
     page.fill("input[name=name]", "grace")
     page.click("text=Allow")
     page.wait_for_selector("text=notes has its account")
-    until(lambda: person.types("request", "notes__list_notes").stdout.count("Welcome"))
+    wait_until(lambda: person.types("request", "notes__list_notes").stdout.count("Welcome"))
     first = person.account()
     assert (first["account"], first["connected"], first["scopes"]) == ("grace", True, ["notes"])
 
@@ -75,7 +76,7 @@ def test_a_newcomer_connects_the_demos_server_by_a_link_watches_a_refresh_and_en
         assert person.types("request", "notes__list_notes").returncode == 0
         return person.account()["renewed_at"]
 
-    until(renewed)
+    wait_until(renewed)
     shown = person.auth()
     assert re.search(r"notes +connected +grace +notes +\d+ s +\d+ s ago", shown), shown
     assert "Ended." in person.auth("end", "notes")

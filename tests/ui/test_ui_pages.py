@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.ui.chromium import DESKTOP, PHONE
 from tests.ui.ui_fixtures import MANY, Fixtures, approval, call, change, source
+from tests.waiting import wait_until
 
 from agent_gate.approval.render import INVISIBLE, visible
 from agent_gate.cli.arguments import parse_arguments
@@ -215,13 +216,14 @@ def luminance(colour):
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def until(page, held, count):
+def caught(page, held, count):
     """The routes once there are as many."""
-    for _ in range(1_000):
-        if len(held) >= count:
-            return held
+
+    def enough():
         page.evaluate("new Promise(requestAnimationFrame)")
-    raise AssertionError(f"the page sent {len(held)} requests, not {count}")
+        return held if len(held) >= count else None
+
+    return wait_until(enough, f"a request number {count} of the page")
 
 
 def answered(route, value):
@@ -263,7 +265,7 @@ def test_of_two_pages_that_were_asked_for_the_last_one_opens(tab, fixtures):
     page, held = tab.page, []
     page.route("**/pages/peers.js", lambda route: held.append(route))
     page.goto(f"{fixtures.url}/#/peers")
-    [slow] = until(page, held, 1)
+    [slow] = caught(page, held, 1)
     page.evaluate("location.hash = '#/tools'")
     page.wait_for_selector("text=big__tool_3")
     with page.expect_event("requestfinished", lambda done: done == slow.request):
@@ -282,7 +284,7 @@ def test_nothing_is_said_of_questions_before_they_are_known(tab, fixtures, name,
     page.route("**/api/approvals?brief=1", lambda route: held.append(route))
     with page.expect_response("**/api/now") if name == "now" else nullcontext():
         page.goto(f"{fixtures.url}/#/{name}")
-    [questions] = until(page, held, 1)
+    [questions] = caught(page, held, 1)
     page.wait_for_selector("main >> text=Loading…")
     assert page.locator(f"main >> text={claim}").count() == 0
     questions.continue_()
@@ -297,9 +299,9 @@ def test_a_slow_search_does_not_replace_the_one_after_it(tab, fixtures):
     held = []
     page.route("**/api/calls?*", lambda route: held.append(route))
     page.fill("input[type=search]", "one")
-    [first] = until(page, held, 1)
+    [first] = caught(page, held, 1)
     page.fill("input[type=search]", "two")
-    _, second = until(page, held, 2)
+    _, second = caught(page, held, 2)
     answered(second, {"calls": [call(2)], "next": None})
     page.wait_for_selector("text=b2, remote")
     answered(first, {"calls": [call(1)], "next": None})
@@ -314,18 +316,18 @@ def test_a_search_whose_time_was_up_says_how_far_it_came_and_goes_on_when_told(t
     held = []
     page.route("**/api/calls?*", lambda route: held.append(route))
     page.fill("input[type=search]", "nowhere")
-    [first] = until(page, held, 1)
+    [first] = caught(page, held, 1)
     answered(first, {"calls": [], "next": "ab", "back_to": 1_780_000_000})
     page.wait_for_selector("text=Nothing found yet")
     assert "Looked back to " in page.inner_text(".state")
     page.click("text=Look further back")
-    _, second = until(page, held, 2)
+    _, second = caught(page, held, 2)
     assert "cursor=ab" in second.request.url
     answered(second, {"calls": [call(7)], "next": "cd", "back_to": 1_770_000_000})
     page.wait_for_selector("text=b7, remote")
     assert "Looked back to " in page.inner_text(".further")
     page.click("text=Look further back")
-    *_, third = until(page, held, 3)
+    *_, third = caught(page, held, 3)
     answered(third, {"calls": [], "next": None, "back_to": None})
     page.wait_for_selector(".further", state="hidden")
     assert page.is_visible("text=b7, remote")
@@ -339,7 +341,7 @@ def test_a_slow_history_is_not_taken_for_grants(tab, fixtures):
     held = []
     page.route("**/api/approvals?state=answered*", lambda route: held.append(route))
     page.click("button:has-text('History')")
-    [history] = until(page, held, 1)
+    [history] = caught(page, held, 1)
     page.click("button:has-text('Grants')")
     page.wait_for_selector("text=Nothing is remembered")
     answered(history, [approval(1, "approved")])
@@ -371,9 +373,9 @@ def test_a_question_that_comes_while_the_list_is_on_its_way_stays(tab, fixtures)
     page.route("**/api/approvals?brief=1", lambda route: held.append(route))
     page.route("**/api/events?*", lambda route: route.fulfill(body=stream), times=1)
     page.goto(f"{fixtures.url}/#/approvals")
-    first = until(page, held, 1)[0]
+    first = caught(page, held, 1)[0]
     first.fulfill(json=[])
-    second = until(page, held, 2)[1]
+    second = caught(page, held, 2)[1]
     page.wait_for_selector(".approvals .row >> text=to=5@")
     answered(second, [approval(6)])
     page.wait_for_selector("#nav .badge:text-is('1')")
@@ -387,8 +389,8 @@ def test_tools_and_calls_are_loaded_again_after_the_gateway_was_away(tab, fixtur
     page.route("**/api/events?*", lambda route: held.append(route))
     page.goto(f"{fixtures.url}/#/{name}")
     page.wait_for_selector(f"main >> text={PAGES[name][0]}")
-    until(page, held, 1)[0].fulfill(body=": gone\n\n")
-    until(page, held, 2)
+    caught(page, held, 1)[0].fulfill(body=": gone\n\n")
+    caught(page, held, 2)
     fixtures.state = "some"
     held[1].continue_()
     page.wait_for_selector(f"main >> text={PAGES[name][1]}")

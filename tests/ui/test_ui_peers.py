@@ -2,8 +2,9 @@
 
 import pytest
 from tests.remote.paired import gating, hosting, pair
-from tests.remote.test_paired_host import ready, until
+from tests.remote.test_paired_host import ready
 from tests.ui.ui_house import opened
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -11,7 +12,7 @@ def paired(tmp_path_factory):
     folder = tmp_path_factory.mktemp("peers")
     with gating(folder / "gate") as gateway, hosting(gateway, folder / "host") as host:
         assert pair(gateway, host).returncode == 0
-        until(lambda: ready(gateway))
+        wait_until(lambda: ready(gateway))
         yield gateway, host
 
 

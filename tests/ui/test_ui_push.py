@@ -5,10 +5,10 @@ import json
 import pytest
 from tests.approval.push_service import Subscription
 from tests.gateway import Api
-from tests.processes import eventually
 from tests.ui import chromium
 from tests.ui.chromium import PHONE
 from tests.ui.ui_house import house, opened
+from tests.waiting import wait_until
 
 PUSH = 'channels: [{{type: push, services: ["{url}"]}}]'
 TAP = """() => self.registration.getNotifications().then(([shown]) =>
@@ -98,13 +98,13 @@ def test_a_push_message_leads_to_its_question_which_is_answered_there(pushed, ta
     gate.admin.request("POST", "/api/devices", phone.body)
     worker = worker_on(tab, gate)
     call = gate.call("light_set", {"room": "hall"}, wait=0).json["call"]
-    eventually(lambda: phone.messages(service))
+    wait_until(lambda: phone.messages(service))
     [message] = worker.deliver(phone.messages(service)[0])
     assert message["title"] == "pi asks: Set the light in hall?"
     worker.tap()
     tab.page.wait_for_url(f"**/#/approvals/{message['tag']}")
     tab.page.get_by_role("button", name="Approve").first.click()
-    eventually(lambda: gate.story(call)[-1] == "completed")
+    wait_until(lambda: gate.story(call)[-1] == "completed")
     assert len(api.requests) == 1
 
 

@@ -4,8 +4,9 @@ import pytest
 from tests.gateway import running
 from tests.oauth.authority import authorization_server
 from tests.oauth.protected import protected_server
-from tests.oauth.test_signing_in import files, needs_auth, state, traces, until
+from tests.oauth.test_signing_in import files, needs_auth, state, traces
 from tests.ui.ui_house import opened
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +14,7 @@ def behind(tmp_path_factory):
     folder = tmp_path_factory.mktemp("signing")
     with authorization_server() as authority, protected_server(authority.issuer) as server:
         with running(folder, files(server.url), "--insecure") as gateway:
-            until(lambda: needs_auth(gateway))
+            wait_until(lambda: needs_auth(gateway))
             yield gateway, server
         assert traces(folder, *server.tokens) == []
 
@@ -35,9 +36,9 @@ def test_what_needs_a_sign_in_is_signed_in_to_with_two_clicks_and_ended_with_one
     consent.click("button[type=submit]")
     consent.wait_for_selector("text=notes has its account")
     assert "code=" not in consent.content()
-    until(lambda: state(gateway)["status"] == "ready")
+    wait_until(lambda: state(gateway)["status"] == "ready")
     page.wait_for_selector(".detail >> text=alice@example.test", timeout=15_000)
     page.get_by_role("button", name="End").click()
     page.click("dialog button:text-is('End')")
-    until(lambda: needs_auth(gateway))
+    wait_until(lambda: needs_auth(gateway))
     assert server.tokens

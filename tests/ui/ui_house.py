@@ -5,9 +5,9 @@ import threading
 from contextlib import contextmanager
 
 from tests.gateway import Api, in_front_of
-from tests.processes import eventually
 from tests.servers import locked
 from tests.ui.chromium import CACHE
+from tests.waiting import wait_until
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}
@@ -73,7 +73,7 @@ def printed_link(gateway):
     def links():
         return re.findall(r"http://\S+/login#\S+(?=\n)", gateway.stderr[gateway.said_before :])
 
-    return eventually(links, "the link to the page")[-1]
+    return wait_until(links, "the link to the page")[-1]
 
 
 def calling(gateway, tool, arguments, **options):

@@ -7,7 +7,8 @@ from tests import nursery, postgres
 from tests.approval.bot_api import CHAT, BotApi
 from tests.approval.bot_api import TOKEN as BOT_TOKEN
 from tests.gateway import COMMAND, OTHER_TOKEN, TOKEN, Api, Gateway, running
-from tests.oauth.test_signing_in import traces, until
+from tests.oauth.test_signing_in import traces
+from tests.waiting import wait_until
 
 CONFIG = """
 gateway: {{port: 0}}
@@ -68,7 +69,7 @@ def test_an_agent_whose_secret_is_missing_stays_outside_until_it_is_set(gateway)
         text=True,
     )
     assert (said.returncode, "the configuration will use it now" in said.stdout) == (0, True), said
-    until(lambda: gateway.call("light_get", token=OTHER_TOKEN, wait=0).status == 202)
+    wait_until(lambda: gateway.call("light_get", token=OTHER_TOKEN, wait=0).status == 202)
     assert traces(gateway.folder, OTHER_TOKEN) == []
 
 

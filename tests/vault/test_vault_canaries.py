@@ -6,8 +6,9 @@ from urllib.parse import parse_qs
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.oauth.test_signing_in import traces, until
+from tests.oauth.test_signing_in import traces
 from tests.observe.test_canaries import ADMIN, command_lines, echo, forms
+from tests.waiting import wait_until
 
 CANARY = {
     "master": "CANARY-master-secret-of-the-vault-0123456789",
@@ -130,7 +131,7 @@ def bad_day(gate, api):
         said += [gate.call(f"{name}_do", {"what": what}).body.decode() for name in NAMES]
     api.replies["*"] = (401, {}, b"no")
     said += [gate.call(f"{name}_do", {"what": "late"}).body.decode() for name in NAMES]
-    until(lambda: "has ended" in str(gate.admin.get("/api/approvals")))
+    wait_until(lambda: "has ended" in str(gate.admin.get("/api/approvals")))
     tried(gate, said, "/servers/signed/auth/end", {})
     shown = {
         path: str(gate.admin.get(path)) for path in (*ADMIN, "/api/connections", "/api/secrets", "/api/vault")

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
-from tests.oauth.test_signing_in import traces, until
+from tests.oauth.test_signing_in import traces
+from tests.waiting import wait_until
 
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
@@ -56,16 +57,16 @@ def command(gateway: Gateway, *words: str, given: str | None = None, code: int =
 def test_a_named_secret_is_used_listed_by_its_name_and_forgotten(gateway, api):
     assert "agent-gate secrets set house" in gateway.call("light_get").json["error"]["message"]
     assert "house will use it now" in command(gateway, "secrets", "set", "house", given=SECRET)
-    until(lambda: gateway.call("light_get").status == 200)
+    wait_until(lambda: gateway.call("light_get").status == 200)
     assert api.requests[-1]["headers"]["authorization"] == f"Bearer {SECRET}"
     listed = command(gateway, "secrets", "list")
     assert ("vault:house" in listed, SECRET in listed) == (True, False)
     before = gateway.admin.get("/api/vault")
     assert "Sealed" in command(gateway, "vault", "rotate")
     assert gateway.admin.get("/api/vault") != before
-    until(lambda: gateway.call("light_get").status == 200)
+    wait_until(lambda: gateway.call("light_get").status == 200)
     command(gateway, "secrets", "remove", "house")
-    until(lambda: gateway.call("light_get").status == 503)
+    wait_until(lambda: gateway.call("light_get").status == 503)
     assert "not set; house needs it" in command(gateway, "secrets", "list")
     assert traces(gateway.folder, SECRET) == []
 
@@ -83,7 +84,7 @@ def test_a_vault_whose_key_is_lost_is_given_up_by_wish_alone(tmp_path, api):
         assert "values cannot be read" in command(gateway, "vault")
         assert "Gave up " in command(gateway, "vault", "forget", given="y\n")
         command(gateway, "secrets", "set", "house", given=SECRET)
-        until(lambda: gateway.call("light_get").status == 200)
+        wait_until(lambda: gateway.call("light_get").status == 200)
 
 
 def test_a_copy_has_the_vaults_key_only_by_wish_and_shows_nothing(gateway):

@@ -1,12 +1,12 @@
 """Serves saved pages on two ports of loopback, which makes two origins."""
 
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.http_server import HttpServer, QuietHandler
 
 
 def handler_for(texts, origins):
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self):
@@ -18,9 +18,6 @@ def handler_for(texts, origins):
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args):
-            pass
-
     return Handler
 
 
@@ -28,16 +25,10 @@ def handler_for(texts, origins):
 def served(texts):
     """The origin that has the pages; another one has them too, for frames from elsewhere."""
     origins = []
-    servers = [ThreadingHTTPServer(("127.0.0.1", 0), handler_for(texts, origins)) for _ in range(2)]
-    origins += [f"http://127.0.0.1:{server.server_port}" for server in servers]
-    threads = [threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True) for server in servers]
-    for server, thread in zip(servers, threads, strict=True):
-        server.daemon_threads = True
-        thread.start()
+    servers = [HttpServer(handler_for(texts, origins)) for _ in range(2)]
+    origins += [server.url for server in servers]
     try:
         yield origins[0]
     finally:
-        for server, thread in zip(servers, threads, strict=True):
-            server.shutdown()
-            server.server_close()
-            thread.join()
+        for server in servers:
+            server.close()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Api, in_front_of
-from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, browser
+from tests.waiting import wait_until
 
 from agent_gate.errors import InvalidArgs
 
@@ -101,7 +101,7 @@ def test_a_key_that_was_stored_for_a_source_goes_to_no_other_that_takes_its_name
         "tools": {"sell": {"request": {"method": "GET", "path": "/"}}},
     }
     assert change(person, "shop", kind="services", set=entry)["applied"]
-    eventually(lambda: is_stored(gateway, "shop", "key-of-the-shop"), "a key that the source was tried with")
+    wait_until(lambda: is_stored(gateway, "shop", "key-of-the-shop"), "a key that the source was tried with")
     assert change(person, "shop", kind="services", remove=True)["applied"]
     before = file.read_text()
     said = change(person, "shop", kind="services", set=entry | {"url": "http://127.0.0.1:10"})
@@ -134,7 +134,7 @@ def test_a_yes_on_the_terminal_writes_what_was_held(gate):
     assert (held["id"], held["entry"]) == (said["held"], "servers.clock")
     gateway.admin.request("POST", f"/api/entries/held/{said['held']}")
     assert "/nonexistent/clock" in file.read_text()
-    eventually(lambda: "clock" in states(gateway), "the server that was accepted")
+    wait_until(lambda: "clock" in states(gateway), "the server that was accepted")
     assert gateway.admin.get("/api/entries/held") == []
 
 
@@ -157,7 +157,7 @@ def test_the_command_lists_what_waits_and_writes_what_is_accepted(gate):
     assert "servers.clock is in " in done.stdout, done.stderr
     assert "/nonexistent/clock" in file.read_text()
     assert typed(file).stdout == "No change waits for a yes.\n"
-    eventually(lambda: "clock" in states(gateway), "the server that was accepted")
+    wait_until(lambda: "clock" in states(gateway), "the server that was accepted")
 
 
 def test_who_is_asked_on_the_terminal_is_not_deceived_by_what_it_shows(gate):
@@ -250,11 +250,11 @@ def test_what_goes_wrong_with_a_source_names_the_line_on_which_its_entry_stands_
     config.write_text(config.read_text() + "  clock: {command: /nonexistent/clock}\n")
     gateway.admin.request("POST", "/api/reload", {})
     line = len(config.read_text().splitlines())
-    eventually(lambda: f"config.yaml:{line}:" in reason(), "the line of a program that is not there")
+    assert wait_until(lambda: f"config.yaml:{line}:" in reason(), "the line of a program that is not there")
     config.write_text("# one more line\n" + config.read_text())
     gateway.admin.request("POST", "/api/reload", {})
     gateway.admin.request("POST", "/api/sources/clock/connect", {})
-    eventually(lambda: f"config.yaml:{line + 1}:" in reason(), "the line on which it stands now")
+    assert wait_until(lambda: f"config.yaml:{line + 1}:" in reason(), "the line on which it stands now")
 
 
 FOREIGN = {

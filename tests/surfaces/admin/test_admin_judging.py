@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 from tests.gateway import Api, in_front_of
-from tests.processes import eventually
 from tests.ui.ui_house import CONFIG
+from tests.waiting import wait_until
 
 from agent_gate.peers.records import Peer
 from agent_gate.surfaces.admin.needs import ended
@@ -54,7 +54,7 @@ def test_a_question_names_its_dangers_and_after_a_yes_is_no_longer_the_first(gat
     row = asked(gate, to="anna@example.org")
     assert row["risks"] == ["destructive", "outward", "first"]
     answer(gate, row, "approve")
-    again = eventually(
+    again = wait_until(
         lambda: gate.admin.get("/api/calls?by=call&state=completed")["calls"], "the call that was approved"
     )
     assert again[0]["tool"] == "mail_send"
@@ -79,7 +79,7 @@ def test_a_trouble_is_told_by_its_cause_with_what_mends_it(gate):
         found = {key: need for need in needs for key in need["sources"]}
         return found if {"gone", "away"} <= set(found) else None
 
-    found = eventually(kinds, "both troubles")
+    found = wait_until(kinds, "both troubles")
     assert found["gone"]["kind"] == "program"
     assert "Install the program" in found["gone"]["fix"]
     assert found["away"]["kind"] == "address"
@@ -91,7 +91,7 @@ def test_a_source_says_itself_what_its_trouble_is_and_what_mends_it(gate):
         [found] = [one for one in gate.admin.get("/api/sources") if one["key"] == "gone"]
         return found if found["status"] == "failed" else None
 
-    found = eventually(gone, "a program that does not run")
+    found = wait_until(gone, "a program that does not run")
     assert (found["trouble"], "Install the program" in found["fix"]) == ("program", True)
 
 
@@ -99,10 +99,10 @@ def test_a_secret_that_nobody_set_is_a_thing_to_do_until_it_is_set(gate):
     def named():
         return [one for one in gate.admin.get("/api/now")["needs"] if "lost-key" in str(one)]
 
-    [need] = eventually(named, "a missing secret")
+    [need] = wait_until(named, "a missing secret")
     assert need["sources"] == ["keyless"]
     gate.admin.request("PUT", "/api/secrets/lost-key", {"value": "found"})
-    eventually(lambda: not named(), "nothing said of a secret that is set")
+    wait_until(lambda: not named(), "nothing said of a secret that is set")
 
 
 def test_of_a_paired_machine_only_an_ended_certificate_is_a_thing_to_do():

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway
-from tests.security.house import until
 from tests.surfaces.admin.admin_gate import PEOPLE, Browser, browser, gate, link
+from tests.waiting import wait_until
 
 APPROVE = {"verdict": "approve"}
 
@@ -25,7 +25,7 @@ def bearer(gateway, method, path, token, body=None):
 
 def test_the_start_prints_a_link_on_stderr_only_and_it_opens_one_session(tmp_path):
     with gate(tmp_path) as gateway:
-        [printed] = until(lambda: re.findall(r"http://\S+/login#(\S+)\n", gateway.stderr))
+        [printed] = wait_until(lambda: re.findall(r"http://\S+/login#(\S+)\n", gateway.stderr))
         assert printed not in json.dumps(gateway.announced)
         person = Browser(gateway.announced["admin"])
         opened = person.follow(f"/login#{printed}")

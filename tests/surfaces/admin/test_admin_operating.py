@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.gateway import TOKEN, Gateway
-from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import browser, gate
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -338,5 +338,5 @@ def test_a_source_is_disconnected_and_connected_by_its_servers_path(gateway, per
     assert refused.status == 503
     assert "disconnected by operator" in refused.json["error"]["message"]
     assert person.post("/servers/house/connect") == {"connecting": "house"}
-    eventually(lambda: person.get("/servers")[0]["status"] == "ready")
+    wait_until(lambda: person.get("/servers")[0]["status"] == "ready")
     assert gateway.call("light_get", {"room": "hall"}).status == 200

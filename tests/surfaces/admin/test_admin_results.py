@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.gateway import Api, in_front_of
-from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import CONFIG, TOOLS, browser
+from tests.waiting import wait_until
 
 ALLOW = 'defaults: [{pattern: "*", action: allow}]\n'
 MASKED = "•••"
@@ -71,7 +71,7 @@ servers:
 def test_only_results_of_calls_that_failed_are_kept_where_the_settings_say_so(tmp_path):
     with Api() as api, in_front_of(api, tmp_path, CONFIG, TOOLS, ALLOW, more=FAILED) as gateway:
         person = browser(gateway)
-        eventually(lambda: gateway.call("zoo__era", {}).status == 200, "the server")
+        wait_until(lambda: gateway.call("zoo__era", {}).status == 200, "the server")
         well = told(person, gateway.call("zoo__era", {}))
         assert (well["state"], well["keep"], well["result"]) == ("completed", "failed", None)
         failed = gateway.call("zoo__fail", {}).headers["agent-gate-call"]

@@ -3,8 +3,8 @@
 import sys
 
 from tests.gateway import Api, in_front_of
-from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS
+from tests.waiting import wait_until
 
 DYING = """\
 import sys
@@ -26,9 +26,9 @@ def test_the_last_lines_of_a_program_that_died_are_there_masked_with_since_when_
             log = gateway.admin.get("/api/sources/dying/log")
             return log if sum(line["by"] == "program" for line in log) >= times else None
 
-        eventually(lambda: tried(1), "the first try")
-        first = eventually(lambda: state()["broken_since"], "the first failure")
-        log = eventually(lambda: tried(2), "the second try")
+        wait_until(lambda: tried(1), "the first try")
+        first = wait_until(lambda: state()["broken_since"], "the first failure")
+        log = wait_until(lambda: tried(2), "the second try")
         assert state()["broken_since"] == first
         assert "it exited with code 3" in state()["last_error"]
         assert {"program", "error"} <= {line["by"] for line in log}

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from tests.processes import free_port
+from tests.waiting import until
 
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
@@ -85,10 +86,8 @@ async def running_gate(folder: Path, config: str, permissions: str = ALLOW_ALL) 
         await gateway.stop()
 
 
-async def ready(gateway: Gateway, seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while gateway.supervisor.unready():
-            await asyncio.sleep(0.02)
+async def ready(gateway: Gateway) -> None:
+    await until(lambda: not gateway.supervisor.unready())
 
 
 @contextlib.asynccontextmanager
@@ -107,18 +106,17 @@ async def http_fixture() -> AsyncIterator[str]:
         await process.wait()
 
 
-async def listening(port: int, process: asyncio.subprocess.Process, seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except ConnectionRefusedError:
-                if process.returncode is not None:
-                    raise RuntimeError("the fixture did not start") from None
-                await asyncio.sleep(0.02)
-                continue
-            writer.close()
-            return
+async def listening(port: int, process: asyncio.subprocess.Process) -> None:
+    async def is_reached() -> bool:
+        assert process.returncode is None, "the fixture did not start"
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            return False
+        writer.close()
+        return True
+
+    await until(is_reached, "the fixture's first connection")
 
 
 def fixture_over_http(url: str) -> dict[str, Any]:

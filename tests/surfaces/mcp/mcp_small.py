@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
+from tests.waiting import until
 
 from agent_gate.access.door import Door
 from agent_gate.access.tokens import Credential, Tokens, digest
@@ -197,10 +198,7 @@ class SmallGate:
 
     async def approval(self) -> Approval:
         """The one open question, once it is asked."""
-        async with asyncio.timeout(10):
-            while not self.inbox.open():
-                await asyncio.sleep(0.005)
-        return self.inbox.open()[0]
+        return (await until(self.inbox.open))[0]
 
     async def approve(self) -> Approval:
         approval = await self.approval()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.mcp_client import NEWEST, Run, client_of, encode, text_of
 from tests.surfaces.mcp.mcp_small import ANNA, ASK, BERT, Cupboard, caller, small_gate
+from tests.waiting import until
 
 from agent_gate.core.call import Outcome, Result
 from agent_gate.core.ports import Job
@@ -368,11 +369,9 @@ def test_a_client_that_reads_slowly_still_gets_the_answer(tmp_path: Path, run: R
         async with small_gate(tmp_path, lab(talks=talks)) as gate, client_of(gate) as client:
             await client.initialize()
             reply = await client.call("lab__talks")
-            while not any(getattr(one, "drained", None) for one in gate.server.connections):
-                await asyncio.sleep(0.005)
+            await until(lambda: any(getattr(one, "drained", None) for one in gate.server.connections))
             go.set()
-            while gate.surface._under_way:
-                await asyncio.sleep(0.005)
+            await until(lambda: not gate.surface._under_way)
             events = await reply.events()
             assert [event.get("method", "the answer") for event in events] == [
                 "notifications/message",
@@ -394,11 +393,13 @@ def test_a_hung_up_stream_does_not_cancel_but_a_cancel_notice_does(tmp_path: Pat
             assert len(gate.calls.running()) == 1
             params = {"requestId": "call-1", "reason": "not needed"}
             await client.tell({"method": "notifications/cancelled", "params": params})
-            while gate.calls.running():
-                await asyncio.sleep(0.005)
-            # Nothing is sent for a request that was cancelled, so there is nothing to come back for.
-            while (await client.listen(last=reply.last_id)).status != 400:
-                await asyncio.sleep(0.005)
+            await until(lambda: not gate.calls.running())
+
+            async def is_forgotten() -> bool:
+                """Nothing is sent for a request that was cancelled, so there is nothing to come back for."""
+                return (await client.listen(last=reply.last_id)).status == 400
+
+            assert await until(is_forgotten)
 
     run(main())
 
@@ -421,8 +422,7 @@ def test_the_result_of_a_call_whose_client_hung_up_is_kept(tmp_path: Path, run: 
                 await asking
             assert (await client.call("lab__echo", word="here")).result["structuredContent"]
             go.set()
-            while gate.calls.running():
-                await asyncio.sleep(0.005)
+            await until(lambda: not gate.calls.running())
             kept = (await gate.calls.read_kept(caller("anna"))).results
             assert [(one.tool, one.outcome.state) for one in kept] == [("lab__quiet", "completed")]
 
@@ -520,8 +520,7 @@ def test_a_question_after_the_end_of_a_session_fails_at_once(tmp_path: Path, run
         async with small_gate(tmp_path, lab(asks=asks_later)) as gate, client_of(gate) as client:
             await client.initialize(capabilities={"elicitation": {}})
             reply = asyncio.ensure_future(client.call("lab__asks"))
-            while not gate.sources["lab"].jobs:
-                await asyncio.sleep(0.005)
+            await until(lambda: gate.sources["lab"].jobs)
             assert (await client.send("DELETE", headers=client.session_headers())).status == 204
             go.set()
             async with asyncio.timeout(5):

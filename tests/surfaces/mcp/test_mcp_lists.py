@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.surfaces.mcp.mcp_client import Run, client_of, decode, encode, text_of
 from tests.surfaces.mcp.mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
 from tests.surfaces.mcp.mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
+from tests.waiting import until
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Call, Caller
@@ -213,8 +214,7 @@ def come_back(gate: SmallGate, source: Cupboard) -> None:
 async def told(source: Cupboard, *expected: tuple[str, str]) -> bool:
     """True once a source was told exactly this of its resources; the test's own deadline bounds it."""
     wanted = [(f"resources/{what}", {"uri": uri}) for what, uri in expected]
-    while source.forwarded != wanted:
-        await asyncio.sleep(0.005)
+    await until(lambda: source.forwarded == wanted)
     return True
 
 
@@ -250,8 +250,7 @@ async def test_a_caller_who_does_not_see_a_resource_cannot_end_the_subscription_
         )
         await stream.event()
         stream.hang_up()
-        while len(gate.surface.notices) > 2:
-            await asyncio.sleep(0.005)
+        await until(lambda: len(gate.surface.notices) <= 2)
         await first.ask("resources/unsubscribe", uri="attic://b")
         assert await told(attic, ("subscribe", "attic://b"))
         await second.send("DELETE", headers=second.session_headers())
@@ -311,8 +310,7 @@ async def test_a_subscription_that_fails_leaves_the_next_one_to_try_again(tmp_pa
         for client in first, second:
             await client.initialize()
         failing = asyncio.create_task(first.ask("resources/subscribe", uri="attic://b"))
-        while not attic.forwarded:
-            await asyncio.sleep(0.005)
+        await until(lambda: attic.forwarded)
         assert (await second.ask("resources/subscribe", uri="attic://b")).result == {}
         attic.both.set()
         assert (await failing).error["data"]["code"] == "DEPENDENCY_UNAVAILABLE"
@@ -454,11 +452,12 @@ async def test_a_mode_resumes_what_its_tool_left_waiting(tmp_path: Path) -> None
             arguments = {"tool": "lab__echo"}
             state = (await client.modern_call("run", arguments)).result["requestState"]
             await gate.approve()
-            while True:
+
+            async def completed() -> Any:
                 result = (await client.modern_call("run", arguments, requestState=state)).result
-                if result["resultType"] == "complete":
-                    break
-                await asyncio.sleep(0.01)
+                return result if result["resultType"] == "complete" else None
+
+            result = await until(completed)
             assert text_of(result) == "{}"
             assert len(lab.jobs) == 1
 

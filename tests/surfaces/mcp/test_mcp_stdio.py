@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.mcp_client import META, decode, encode, text_of
 from tests.surfaces.mcp.mcp_small import ANNA, ASK, Cupboard, SmallGate, caller, small_gate
+from tests.waiting import until
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.ports import Job
@@ -116,15 +117,13 @@ async def test_a_listener_on_a_pipe_hears_of_its_resources_until_it_leaves(tmp_p
     async with small_gate(tmp_path, source) as gate:
         async with pipe_to(gate) as pipe, asyncio.timeout(5):
             await pipe.ask("subscriptions/listen", number="s", notifications=wanted, _meta=META)
-            while not source.forwarded:
-                await asyncio.sleep(0.005)
+            await until(lambda: source.forwarded)
             source.announce("notifications/resources/updated", uri="lab://a")
             assert (await pipe.next())["params"]["uri"] == "lab://a"
             again = await pipe.ask("subscriptions/listen", number="s", notifications=wanted, _meta=META)
             assert again["error"]["code"] == -32600
             pipe.send(method="notifications/cancelled", params={"requestId": "s"})
-            while len(source.forwarded) < 2:
-                await asyncio.sleep(0.005)
+            await until(lambda: len(source.forwarded) >= 2)
         methods = [method for method, _ in source.forwarded]
         assert methods == ["resources/subscribe", "resources/unsubscribe"]
         assert len(gate.surface.notices) == 0
@@ -142,13 +141,11 @@ async def test_a_cancel_notice_ends_a_running_call_and_the_end_of_input_too(tmp_
             pipe.send(id=1, method="tools/call", params={"name": "lab__hangs"})
             await began.get()
             pipe.send(method="notifications/cancelled", params={"requestId": 1})
-            while gate.calls.running():
-                await asyncio.sleep(0.005)
+            await until(lambda: not gate.calls.running())
             assert (await pipe.ask("ping", number=3))["id"] == 3
             pipe.send(id=2, method="tools/call", params={"name": "lab__hangs"})
             await began.get()
-        while gate.calls.running():
-            await asyncio.sleep(0.005)
+        await until(lambda: not gate.calls.running())
 
 
 async def test_a_question_to_a_person_outlives_the_pipe(tmp_path: Path) -> None:

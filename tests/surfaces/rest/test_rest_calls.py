@@ -3,12 +3,12 @@
 import json
 import socket
 import threading
-import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, in_front_of
+from tests.waiting import wait_until
 
 from agent_gate.errors import GatewayError, InvalidArgs
 
@@ -104,14 +104,6 @@ def in_background(function, *args, **options):
     return get
 
 
-def wait_for(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
-    return value
-
-
 def test_an_allowed_call_reaches_the_api_once_with_the_credential_the_agent_never_sees(gateway, api):
     reply = gateway.call("get_state", {"entity_id": "sensor.once"})
     assert reply.status == 200
@@ -201,14 +193,14 @@ def test_an_asked_call_waits_runs_after_a_yes_and_is_found_again(gateway, api):
 
 def test_a_held_call_is_answered_as_soon_as_the_person_answers(gateway):
     waiting = in_background(gateway.call, "act", {"what": "held"}, wait=20)
-    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    wait_until(lambda: gateway.admin.get("/api/approvals"))
     gateway.answer("approve")
     assert waiting().status == 200
 
 
 def test_a_denial_reaches_the_agent_with_its_reason_and_nothing_runs(gateway, api):
     waiting = in_background(gateway.call, "act", {"what": "denied"}, wait=20)
-    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    wait_until(lambda: gateway.admin.get("/api/approvals"))
     gateway.answer("deny", reason="not today")
     reply = waiting()
     assert (reply.status, reply.json["error"]["code"]) == (403, "APPROVAL_DENIED")
@@ -551,11 +543,11 @@ def test_the_result_of_a_call_whose_sender_hung_up_is_kept_for_it(gateway, api):
 
     api.replies["/base/states/away"] = once_told
     with raw_call(gateway, b"away"):
-        wait_for(lambda: api.requests)
+        wait_until(lambda: api.requests)
     assert gateway.request("GET", "/api/tools").status == 200
     go.set()
     [row] = gateway.admin.get("/api/calls?state=dispatching&text=away")["rows"]
-    wait_for(lambda: gateway.story(row["call"])[-1] == "completed")
+    wait_until(lambda: gateway.story(row["call"])[-1] == "completed")
     kept = gateway.request("GET", f"/api/calls/{row['call']}").json
     assert kept["data"]["path"] == "/base/states/away"
     here = gateway.call("get_state", {"entity_id": "here"}).json["call"]

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.gateway import TOKEN, running
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 WORDS = "DB_URL=postgres://u:hunter2@db/notes"
 SERVER = """\
@@ -50,14 +50,14 @@ def in_state(wanted, sources):
 
 
 def test_what_a_source_printed_before_it_died_is_for_the_operator_alone(gateway):
-    eventually(lambda: in_state("ready", gateway.admin.get("/api/sources")))
+    wait_until(lambda: in_state("ready", gateway.admin.get("/api/sources")))
     lost = gateway.call("notes__add").json["error"]
     assert lost["message"] == (
         "notes was lost during tools/call: it exited with code 1. Check whether it took effect"
     )
-    told = eventually(lambda: in_state("failed", gateway.admin.get("/api/sources")))
+    told = wait_until(lambda: in_state("failed", gateway.admin.get("/api/sources")))
     assert told["reason"].endswith(f"\nIts last words were:\n{WORDS}")
-    seen = eventually(lambda: in_state("failed", gateway.request("GET", "/status").json["sources"]))
+    seen = wait_until(lambda: in_state("failed", gateway.request("GET", "/status").json["sources"]))
     assert seen["reason"] == "notes is not available: it exited with code 1"
     assert seen["next_try"] > 0
 
@@ -66,4 +66,4 @@ def test_what_a_source_printed_before_it_died_is_for_the_operator_alone(gateway)
         return message if "failed" in message else ""
 
     expected = "notes is failed: notes is not available: it exited with code 1. Nothing was sent"
-    assert eventually(refused) == expected
+    assert wait_until(refused) == expected

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.gateway import OTHER_TOKEN, Api, HeldReply
-from tests.wsgate import ALLOWED, Home, eventually, started
+from tests.waiting import until
+from tests.wsgate import ALLOWED, Home, started
 
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Pending
@@ -164,7 +165,7 @@ async def test_the_outcome_of_a_running_call_is_told_to_its_own_caller_only(tmp_
 
     async with started(tmp_path, api) as home, home.agent() as agent:
         await agent.request("get_state", ALLOWED)
-        await eventually(held.arrived.is_set)
+        await until(held.arrived.is_set)
         calls, tokens = home.gateway.calls, home.gateway.ways_in.tokens
         [running] = calls.running()
         other = await calls.await_outcome(running.case.call.id, tokens.caller("other"), wait=0)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
 from tests.surfaces.websocket.earlier_client import EarlierClient
-from tests.wsgate import ALLOWED, Home, eventually, started
+from tests.waiting import until
+from tests.wsgate import ALLOWED, Home, started
 
 LIGHT = {"entity_id": "light.a"}
 
@@ -19,8 +20,10 @@ async def waiting(home: Home) -> int:
 
 
 async def gone(home: Home) -> None:
-    while await waiting(home):
-        pass
+    async def nothing_waits() -> bool:
+        return not await waiting(home)
+
+    await until(nothing_waits)
 
 
 async def answered_while_away(home: Home, client: EarlierClient, verdict: str = "approve") -> int:
@@ -28,7 +31,7 @@ async def answered_while_away(home: Home, client: EarlierClient, verdict: str = 
     ident = await client.request("turn_on", LIGHT)
     await home.asked()
     client.cut()
-    await eventually(lambda: not home.gateway.ways_in.websocket.connected)
+    await until(lambda: not home.gateway.ways_in.websocket.connected)
     await home.answer(verdict)
     if verdict == "approve":
         await home.settled("/turn_on")
@@ -38,11 +41,11 @@ async def answered_while_away(home: Home, client: EarlierClient, verdict: str = 
 async def test_a_call_whose_connection_was_cut_resolves_after_the_reconnect(tmp_path: Path, api: Api) -> None:
     async with started(tmp_path, api) as home, EarlierClient(home.url, TOKEN) as client:
         first = await client.request("get_state", ALLOWED)
-        await eventually(lambda: first in client.resolved)
+        await until(lambda: first in client.resolved)
         ident = await answered_while_away(home, client)
         assert ident == 2
         client.mend()
-        await eventually(lambda: ident in client.resolved)
+        await until(lambda: ident in client.resolved)
         assert client.resolved[ident]["path"] == "/turn_on"
         assert await waiting(home) == 1, "nothing shows yet that it arrived"
         await client.request("get_state", ALLOWED)
@@ -54,7 +57,7 @@ async def test_a_denial_while_it_was_away_reaches_it_too(tmp_path: Path, api: Ap
     async with started(tmp_path, api) as home, EarlierClient(home.url, TOKEN) as client:
         ident = await answered_while_away(home, client, "deny")
         client.mend()
-        await eventually(lambda: ident in client.resolved)
+        await until(lambda: ident in client.resolved)
         assert client.resolved[ident].args[0]["status"] == "denied"
 
 
@@ -79,7 +82,7 @@ async def test_what_was_delivered_live_is_not_kept(tmp_path: Path, api: Api) -> 
                 ident = await client.request("turn_on", LIGHT)
                 await home.asked()
                 await home.answer()
-                await eventually(lambda ident=ident, client=client: ident in client.resolved)
+                await until(lambda ident=ident, client=client: ident in client.resolved)
                 assert client.resolved[ident]["data"]["path"] == "/turn_on"
                 if not leave:
                     assert await client.pending() == []
@@ -109,11 +112,11 @@ async def test_two_connections_at_once_never_get_each_others_ids(tmp_path: Path,
         await home.asked()
         one.cut()
         two.cut()
-        await eventually(lambda: not home.gateway.ways_in.websocket.connected)
+        await until(lambda: not home.gateway.ways_in.websocket.connected)
         await home.answer()
         await home.settled("/turn_on")
         two.mend()
-        await eventually(lambda: two.seen)
+        await until(lambda: two.seen)
         assert len(two.seen[0]["request_id"]) == 32
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
-from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, eventually, run, started
+from tests.waiting import until
+from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, run, started
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
@@ -285,10 +286,15 @@ def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_pat
                 [here] = home.gateway.ways_in.websocket._agents
                 agent.socket.transport.pause_reading()
                 sent = 0
-                while here.working < 3 or home.gateway.calls.running():
+
+                async def three_wait() -> bool:
+                    nonlocal sent
                     if here.working < 3:
                         await agent.request("get_state", ALLOWED, ident=(sent := sent + 1))
-                    await asyncio.sleep(0.005)
+                        return False
+                    return not home.gateway.calls.running()
+
+                await until(three_wait)
                 assert len(home.gateway.ways_in.websocket._tasks.running) == 3
                 await agent.request("get_state", ALLOWED, ident="one too many")
                 agent.socket.transport.resume_reading()
@@ -352,7 +358,7 @@ def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_pat
                 }
                 data = json.dumps(message).encode()
                 writer.write(bytes([0x81, 0xFE]) + len(data).to_bytes(2, "big") + bytes(4) + data)
-            await eventually(lambda: home.gateway.ways_in.websocket.connected == 1, 30)
+            await until(lambda: home.gateway.ways_in.websocket.connected == 1)
             assert (await good.ask("list_tools"))["result"]["tools"]
             writer.transport.abort()
 
@@ -366,7 +372,7 @@ def test_each_dropped_connection_is_one_line_and_a_thousand_are_few(
         async with started(tmp_path, api) as home:
             async with home.agent():
                 pass
-            await eventually(lambda: len(lines(caplog)) == 1)
+            await until(lambda: len(lines(caplog)) == 1)
             assert lines(caplog)[0].agent == "first"
             headers = {"Authorization": f"Bearer {TOKEN}"}
             sockets = await asyncio.gather(
@@ -377,7 +383,7 @@ def test_each_dropped_connection_is_one_line_and_a_thousand_are_few(
             )
             for socket in sockets:
                 socket.transport.abort()
-            await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
+            await until(lambda: home.gateway.ways_in.websocket.connected == 0)
             assert len(lines(caplog)) <= 60
 
     with caplog.at_level(logging.INFO, logger="agent_gate.websocket"):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
-from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, eventually, started
+from tests.waiting import until
+from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, started
 from websockets.exceptions import InvalidStatus
 
 from agent_gate import Client
@@ -166,11 +167,11 @@ async def test_an_allowed_calls_result_is_kept_when_its_agent_left(tmp_path: Pat
     async with started(tmp_path, api) as home:
         async with home.agent() as agent:
             await agent.request("get_state", ALLOWED, ident="gone")
-            await eventually(held.arrived.is_set)
-        await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
+            await until(held.arrived.is_set)
+        await until(lambda: home.gateway.ways_in.websocket.connected == 0)
         held.go_on.set()
         async with home.agent() as agent:
-            await eventually(lambda: not home.gateway.calls.running())
+            await until(lambda: not home.gateway.calls.running())
             [row] = (await agent.ask("get_pending_results"))["result"]["results"]
             assert row["client_id"] == "gone"
             assert json.loads(row["result"])["data"]["path"] == "/states/sensor.temp"
@@ -235,7 +236,7 @@ async def test_what_a_tool_reports_reaches_the_agent_that_asked_for_it(tmp_path:
         with (tmp_path / "config.yaml").open("a") as config:
             config.write(f"mcpServers: {{lab: {server}}}\n")
         await home.gateway.reload()
-        await eventually(lambda: home.gateway.supervisor.shelf.catalog.find("lab__steps"))
+        await until(lambda: home.gateway.supervisor.shelf.catalog.find("lab__steps"))
         await agent.request("lab__steps", ident=3, progress=True)
         await home.answer()
         assert "result" in await agent.reply()
@@ -294,7 +295,7 @@ async def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path: Pat
         await agent.request("turn_on", {"entity_id": "light.a"}, ident="asked")
         await home.asked()
         await agent.request("get_state", ALLOWED, ident="running")
-        await eventually(held.arrived.is_set)
+        await until(held.arrived.is_set)
         stopping = asyncio.create_task(home.gateway.ways_in.websocket.drain(10))
         await asyncio.sleep(0)
         late = (await agent.call("get_state", ALLOWED, ident="late"))["error"]["data"]
@@ -320,7 +321,7 @@ async def test_agents_for_whom_nothing_runs_are_sent_on_at_once_when_the_gateway
         await waiting.request("turn_on", {"entity_id": "light.a"}, ident="asked")
         await home.asked()
         await busy.request("get_state", ALLOWED, ident="running")
-        await eventually(held.arrived.is_set)
+        await until(held.arrived.is_set)
         stopping = asyncio.create_task(home.gateway.ways_in.websocket.drain(10))
         assert (await waiting.closed(), await idle.closed()) == (1001, 1001)
         with pytest.raises(InvalidStatus, match="503"):
