@@ -10,7 +10,7 @@ from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, question, say_yes, sign_in
 
 from agent_gate.approval.numbers import OFFERED
-from agent_gate.policy.conditions.callers import parse
+from agent_gate.policy.conditions.callers import ByCallers
 
 CHANNEL = (
     "people: {{ann: {{telegram: 11}}}}\n"
@@ -135,7 +135,7 @@ def test_a_rule_that_denies_sign_ins_ends_them_before_anybody_is_asked(tmp_path,
     ],
 )
 def test_a_pattern_without_a_slash_does_not_mean_an_agent_that_signed_in(pattern, caller, means):
-    assert (parse((pattern,)).strangers((caller,)) == ()) is means
+    assert (ByCallers((pattern,)).strangers((caller,)) == ()) is means
 
 
 def test_a_yes_reaches_the_record_with_its_person(gate):
