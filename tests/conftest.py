@@ -1,8 +1,10 @@
 """What every test may rely on: `async def test_…` runs as it stands, on the event loop that the gateway uses."""
 
+import asyncio
 import gc
 import inspect
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
 
 import pytest
 import uvloop
@@ -23,10 +25,32 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def bounded(test: Callable[..., Coroutine[Any, Any, None]], item: pytest.Function) -> Callable[..., None]:
+    """One that hangs ends from within, before pytest-timeout's signal comes, which a waiting uvloop would not hear."""
+    marked = item.get_closest_marker("timeout")
+    seconds = marked.args[0] if marked else item.config.getoption("timeout")
+    run = item.funcargs.get("run_loop", uvloop.run)
+
+    async def main(*args: Any, **given: Any) -> None:
+        async with asyncio.timeout(seconds * 0.9 if seconds else None):
+            await test(*args, **given)
+
+    return lambda *args, **given: run(main(*args, **given))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+    """A property gets a loop for each of its examples; the fixture `run_loop` chooses another loop."""
+    test = pyfuncitem.obj
+    examples = getattr(test, "hypothesis", None)
+    coroutine = test if examples is None else examples.inner_test
+    if not inspect.iscoroutinefunction(coroutine):
         return None
-    wanted = inspect.signature(pyfuncitem.obj).parameters
-    uvloop.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    wanted = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    if examples is None:
+        bounded(test, pyfuncitem)(**wanted)
+    else:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(examples, "inner_test", bounded(coroutine, pyfuncitem))
+            test(**wanted)
     return True
