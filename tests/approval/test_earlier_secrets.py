@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests import postgres
-from tests.calls.small_calls import YES, Clock, SmallCalls, opened, told
+from tests.calls.small_calls import YES, Clock, SmallCalls, opened
 from tests.rows import opened as opened_by
 
 from agent_gate.approval.earlier import KEY_FILE, move_secrets
@@ -78,113 +78,95 @@ def found_beside_the_record(folder):
 
 
 @pytest.mark.parametrize("era", ["plain", "sealed"])
-def test_what_waited_runs_with_its_secret_and_nothing_else_has_one(tmp_path, era):
+async def test_what_waited_runs_with_its_secret_and_nothing_else_has_one(tmp_path, era):
     earlier_store(tmp_path, era)
     assert bool(found_beside_the_record(tmp_path)) == (era == "plain")
 
-    async def story():
-        async with started(tmp_path) as gate:
-            assert found_beside_the_record(tmp_path) == []
-            assert not (tmp_path / KEY_FILE).exists()
-            [question] = gate.inbox.open()
-            assert question.arguments == {"door": "front", "code": PENDING, "deep": {"door": "back"}}
-            assert PENDING not in question.signature
-            await gate.calls.answer(question.id, YES)
-            await gate.calls.drain(5)
-            assert sorted(job.arguments["code"] for job in gate.jobs) == [APPROVED, PENDING]
-            await gate.store.flush()
-            assert await gate.vault.count() == 0
-            assert found_beside_the_record(tmp_path) == []
+    async with started(tmp_path) as gate:
         assert found_beside_the_record(tmp_path) == []
-
-    told(story)
+        assert not (tmp_path / KEY_FILE).exists()
+        [question] = gate.inbox.open()
+        assert question.arguments == {"door": "front", "code": PENDING, "deep": {"door": "back"}}
+        assert PENDING not in question.signature
+        await gate.calls.answer(question.id, YES)
+        await gate.calls.drain(5)
+        assert sorted(job.arguments["code"] for job in gate.jobs) == [APPROVED, PENDING]
+        await gate.store.flush()
+        assert await gate.vault.count() == 0
+        assert found_beside_the_record(tmp_path) == []
+    assert found_beside_the_record(tmp_path) == []
 
 
 @pytest.mark.parametrize("era", ["plain", "sealed"])
-def test_without_a_key_to_the_vault_what_waited_runs_out_and_is_masked_all_the_same(tmp_path, era):
+async def test_without_a_key_to_the_vault_what_waited_runs_out_and_is_masked_all_the_same(tmp_path, era):
     earlier_store(tmp_path, era)
 
-    async def story():
-        async with opened(tmp_path) as store:
-            await Vault(store, SystemClock(), tmp_path, "home", {}).open()
-        (tmp_path / "vault.key").write_text("00" * 32)
-        async with started(tmp_path) as gate:
-            assert not gate.vault.is_open
-            await gate.calls.expire_due()
-            await gate.calls.drain(5)
-            assert gate.inbox.open() == gate.jobs == []
-            assert found_beside_the_record(tmp_path) == []
-
-    told(story)
+    async with opened(tmp_path) as store:
+        await Vault(store, SystemClock(), tmp_path, "home", {}).open()
+    (tmp_path / "vault.key").write_text("00" * 32)
+    async with started(tmp_path) as gate:
+        assert not gate.vault.is_open
+        await gate.calls.expire_due()
+        await gate.calls.drain(5)
+        assert gate.inbox.open() == gate.jobs == []
+        assert found_beside_the_record(tmp_path) == []
 
 
-def test_a_lost_key_of_an_earlier_version_lets_its_questions_run_out(tmp_path):
+async def test_a_lost_key_of_an_earlier_version_lets_its_questions_run_out(tmp_path):
     earlier_store(tmp_path, "sealed")
     (tmp_path / KEY_FILE).unlink()
 
-    async def story():
-        async with started(tmp_path) as gate:
-            await gate.calls.expire_due()
-            await gate.calls.drain(5)
-            assert gate.inbox.open() == gate.jobs == []
-
-    told(story)
+    async with started(tmp_path) as gate:
+        await gate.calls.expire_due()
+        await gate.calls.drain(5)
+        assert gate.inbox.open() == gate.jobs == []
 
 
-def test_a_remembered_answer_of_an_earlier_version_still_holds_and_shows_no_secret(tmp_path):
+async def test_a_remembered_answer_of_an_earlier_version_still_holds_and_shows_no_secret(tmp_path):
     earlier_store(tmp_path, "plain")
 
-    async def story():
-        async with started(tmp_path) as gate:
-            await gate.grants.load()
-            [grant] = await gate.grants.list()
-            assert grant.signature == 'lab__act(code=•••, deep={"door":"back"}, door=front)'
-
-    told(story)
+    async with started(tmp_path) as gate:
+        await gate.grants.load()
+        [grant] = await gate.grants.list()
+        assert grant.signature == 'lab__act(code=•••, deep={"door":"back"}, door=front)'
 
 
-def test_the_record_of_an_earlier_version_stays_and_the_log_says_what_it_shows(tmp_path, caplog):
+async def test_the_record_of_an_earlier_version_stays_and_the_log_says_what_it_shows(tmp_path, caplog):
     earlier_store(tmp_path, "plain")
     caplog.set_level(logging.WARNING)
 
-    async def story():
-        async with started(tmp_path):
-            pass
-        assert "5 rows of the record, written by an earlier version, show secret arguments" in caplog.text
-        caplog.clear()
-        async with started(tmp_path):
-            pass
-        assert "earlier version" not in caplog.text
-
-    told(story)
+    async with started(tmp_path):
+        pass
+    assert "5 rows of the record, written by an earlier version, show secret arguments" in caplog.text
+    caplog.clear()
+    async with started(tmp_path):
+        pass
+    assert "earlier version" not in caplog.text
 
 
-def test_a_question_in_postgresql_is_moved_over_too(tmp_path):
+async def test_a_question_in_postgresql_is_moved_over_too(tmp_path):
     settings = StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="home")
 
-    async def story():
-        async with opened_by(settings) as store:
-            vault = Vault(store, SystemClock(), tmp_path, "home", {})
-            await vault.open()
-            gate = gate_of(store, vault)
-            await gate.calls.run(gate.call(arguments={"door": "front", "code": PENDING}), wait=0)
-            [(body,)] = await store.read("SELECT body FROM approvals")
-            await store.write(
-                Statement("UPDATE approvals SET body = ?", (in_plain_text(body),)),
-                Statement("DELETE FROM vault"),
-            )
-            await move_secrets(store, vault, tmp_path)
-            [(body,)] = await store.read("SELECT body FROM approvals")
-            assert PENDING not in body
-            [question] = await gate.inbox.load()
-            assert question.arguments["code"] == PENDING
-            await gate.calls.answer(question.id, YES)
-            await gate.calls.drain(5)
-            assert [job.arguments["code"] for job in gate.jobs] == [PENDING]
-            await store.flush()
-            assert await vault.count() == 0
-
-    told(story)
+    async with opened_by(settings) as store:
+        vault = Vault(store, SystemClock(), tmp_path, "home", {})
+        await vault.open()
+        gate = gate_of(store, vault)
+        await gate.calls.run(gate.call(arguments={"door": "front", "code": PENDING}), wait=0)
+        [(body,)] = await store.read("SELECT body FROM approvals")
+        await store.write(
+            Statement("UPDATE approvals SET body = ?", (in_plain_text(body),)),
+            Statement("DELETE FROM vault"),
+        )
+        await move_secrets(store, vault, tmp_path)
+        [(body,)] = await store.read("SELECT body FROM approvals")
+        assert PENDING not in body
+        [question] = await gate.inbox.load()
+        assert question.arguments["code"] == PENDING
+        await gate.calls.answer(question.id, YES)
+        await gate.calls.drain(5)
+        assert [job.arguments["code"] for job in gate.jobs] == [PENDING]
+        await store.flush()
+        assert await vault.count() == 0
 
 
 def in_plain_text(body):

@@ -1,14 +1,13 @@
 """Remembered answers on a real store: what counts, for whom, and after a restart."""
 
-import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.approval.test_parts import approval
+from tests.calls.small_calls import opened
 
 from agent_gate.approval.grants import HOUR, Grants
 from agent_gate.core.ports import SystemClock
-from agent_gate.store import open_store
-from agent_gate.store.statement import StoreSettings
 
 
 class Later(SystemClock):
@@ -29,9 +28,10 @@ def clock():
     return Later()
 
 
-def with_grants(tmp_path, clock, scenario):
-    async def main():
-        store = open_store(StoreSettings(path=tmp_path / "gate.db"))
+@asynccontextmanager
+async def granting(folder, clock):
+    async with opened(folder) as store:
+        grants = Grants(store, clock)
 
         async def given(lifetime, **more):
             grant, statement = grants.from_answer(approval(**more), lifetime, "ann")
@@ -39,13 +39,7 @@ def with_grants(tmp_path, clock, scenario):
             grants.remember(grant)
             return grant
 
-        try:
-            grants = Grants(store, clock)
-            await scenario(store, grants, given)
-        finally:
-            await store.close()
-
-    asyncio.run(main())
+        yield store, grants, given
 
 
 def counts(grants, grant, session=None):
@@ -53,8 +47,8 @@ def counts(grants, grant, session=None):
     return found is not None and found.id == grant.id
 
 
-def test_after_a_restart_a_grant_counts_unless_it_was_revoked_or_is_over(tmp_path, clock):
-    async def scenario(store, grants, given):
+async def test_after_a_restart_a_grant_counts_unless_it_was_revoked_or_is_over(tmp_path, clock):
+    async with granting(tmp_path, clock) as (store, grants, given):
         kept = await given("always", tool_id="home:kept@1")
         revoked = await given("always", tool_id="home:revoked@1")
         hour = await given("hour", tool_id="home:hour@1")
@@ -68,21 +62,17 @@ def test_after_a_restart_a_grant_counts_unless_it_was_revoked_or_is_over(tmp_pat
         assert [counts(late, grant) for grant in (kept, revoked, hour)] == [True, False, False]
         assert [grant.id for grant in await late.list()] == [kept.id]
 
-    with_grants(tmp_path, clock, scenario)
 
-
-def test_after_a_restart_a_sessions_grant_counts_in_that_session_only(tmp_path, clock):
-    async def scenario(store, _grants, given):
+async def test_after_a_restart_a_sessions_grant_counts_in_that_session_only(tmp_path, clock):
+    async with granting(tmp_path, clock) as (store, _, given):
         grant = await given("session", session="run-1")
         again = Grants(store, clock)
         await again.load()
         assert [counts(again, grant, session) for session in ("run-1", "run-2", None)] == [True, False, False]
 
-    with_grants(tmp_path, clock, scenario)
 
-
-def test_a_grant_counts_for_its_caller_tool_arguments_and_definition_and_nothing_else(tmp_path, clock):
-    async def scenario(_store, grants, given):
+async def test_a_grant_counts_for_its_caller_tool_arguments_and_definition_and_nothing_else(tmp_path, clock):
+    async with granting(tmp_path, clock) as (_, grants, given):
         grant = await given("hour", session="run-1")
         key = (grant.caller, grant.tool_id, grant.arguments_hash, grant.definition_hash)
         assert grants.find(*key, None) == grants.find(*key, "run-2") == grant
@@ -90,11 +80,9 @@ def test_a_grant_counts_for_its_caller_tool_arguments_and_definition_and_nothing
             another = tuple("another" if at == place else value for at, value in enumerate(key))
             assert grants.find(*another, "run-1") is None
 
-    with_grants(tmp_path, clock, scenario)
 
-
-def test_revoking_takes_back_that_grant_alone_and_only_once(tmp_path, clock):
-    async def scenario(_store, grants, given):
+async def test_revoking_takes_back_that_grant_alone_and_only_once(tmp_path, clock):
+    async with granting(tmp_path, clock) as (_, grants, given):
         one, other = await given("always"), await given("hour")
         assert await grants.revoke(one.id)
         assert counts(grants, other)
@@ -102,5 +90,3 @@ def test_revoking_takes_back_that_grant_alone_and_only_once(tmp_path, clock):
         assert not await grants.revoke("unheard-of")
         assert await grants.revoke(other.id)
         assert not counts(grants, other)
-
-    with_grants(tmp_path, clock, scenario)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.approval.test_parts import approval
-from tests.approval.with_store import with_store
+from tests.calls.small_calls import opened
 
 from agent_gate.approval.inbox import Inbox
 from agent_gate.core.approval import Answer
@@ -46,17 +46,15 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize("asked", [approval(), approval(**EVERYTHING)], ids=["plain", "with everything"])
-def test_a_question_is_the_same_after_a_restart(tmp_path, asked):
-    async def scenario(store):
+async def test_a_question_is_the_same_after_a_restart(tmp_path, asked):
+    async with opened(tmp_path) as store:
         await Inbox(store, SystemClock()).put(asked)
         again = Inbox(store, SystemClock())
         assert await again.load() == [asked]
 
-    with_store(tmp_path, scenario)
 
-
-def test_after_a_restart_only_the_rules_approvers_may_answer(tmp_path):
-    async def scenario(store):
+async def test_after_a_restart_only_the_rules_approvers_may_answer(tmp_path):
+    async with opened(tmp_path) as store:
         await Inbox(store, SystemClock()).put(approval(**EVERYTHING))
         again = Inbox(store, SystemClock())
         [asked] = await again.load()
@@ -64,11 +62,9 @@ def test_after_a_restart_only_the_rules_approvers_may_answer(tmp_path):
         with pytest.raises(Forbidden, match="Only ann, bob may answer this"):
             again.check_approver(asked, Answer(verdict="approve", person="operator", channel="page"))
 
-    with_store(tmp_path, scenario)
 
-
-def test_a_caller_has_as_many_open_questions_as_it_may_and_no_more(tmp_path):
-    async def scenario(store):
+async def test_a_caller_has_as_many_open_questions_as_it_may_and_no_more(tmp_path):
+    async with opened(tmp_path) as store:
         inbox = Inbox(store, SystemClock())
         for name in ("first", "second"):
             inbox.check_room("pi", 2)
@@ -77,5 +73,3 @@ def test_a_caller_has_as_many_open_questions_as_it_may_and_no_more(tmp_path):
             inbox.check_room("pi", 2)
         inbox.check_room("pi", 0)
         inbox.check_room("another", 2)
-
-    with_store(tmp_path, scenario)

@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import fields
 from pathlib import Path
 
-from tests.calls.small_calls import YES, SmallCalls, opened, told
+from tests.calls.small_calls import YES, SmallCalls, opened
 
 from agent_gate.approval.rows import LIVE, SELECT_APPROVALS, approval_of, insert_approval, resolve_approval
 from agent_gate.core.approval import Answer, Answered, Approval, Asked, Hashes
@@ -85,41 +85,38 @@ def test_how_a_question_was_put_and_how_it_ended_survive_a_restart() -> None:
     assert kept(QUESTION, ended) == ended
 
 
-def test_a_store_of_version_0_1_0_goes_on_where_it_was(tmp_path: Path) -> None:
+async def test_a_store_of_version_0_1_0_goes_on_where_it_was(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "gate.db").executescript(EARLIER.read_text()).connection.close()
 
-    async def story() -> None:
-        async with opened(tmp_path) as store:
-            gate = SmallCalls(store, action="ask")
-            await gate.grants.load()
-            assert (await gate.recover())["approved"] == 1
-            [asked] = gate.inbox.open()
-            assert asked.call == Call(
-                tool=asked.tool_id,
-                arguments={"n": 1, "deep": {"list": [1, None, "ä"]}},
-                caller=Caller(
-                    name="anna",
-                    max_pending=5,
-                    calls_per_minute=0,
-                    namespaces=frozenset({"lab"}),
-                    mode="proxy",
-                    budget=300,
-                ),
-                id=f"{1:032x}",
-                surface="websocket",
+    async with opened(tmp_path) as store:
+        gate = SmallCalls(store, action="ask")
+        await gate.grants.load()
+        assert (await gate.recover())["approved"] == 1
+        [asked] = gate.inbox.open()
+        assert asked.call == Call(
+            tool=asked.tool_id,
+            arguments={"n": 1, "deep": {"list": [1, None, "ä"]}},
+            caller=Caller(
+                name="anna",
+                max_pending=5,
+                calls_per_minute=0,
+                namespaces=frozenset({"lab"}),
                 mode="proxy",
-                session="run-1",
-                client_id="c1",
-                idempotency_key="key-1",
-                timeout=5.0,
-                trace="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-                meta={"note": {"x": 1}},
-            )
-            await gate.calls.answer(asked.id, YES)
-            outcomes = [await gate.calls.await_outcome(f"{n:032x}", asked.caller, wait=10) for n in (1, 2, 3)]
-            assert [outcome.state for outcome in outcomes] == [State.COMPLETED, State.COMPLETED, State.DENIED]
-            assert sorted(job.arguments["n"] for job in gate.jobs) == [1, 2]
-            ended = {a.call_id: a for a in await gate.inbox.list_past(ended=True)}
-            assert ended[f"{3:032x}"].answered.reason == "not now"
-
-    told(story)
+                budget=300,
+            ),
+            id=f"{1:032x}",
+            surface="websocket",
+            mode="proxy",
+            session="run-1",
+            client_id="c1",
+            idempotency_key="key-1",
+            timeout=5.0,
+            trace="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            meta={"note": {"x": 1}},
+        )
+        await gate.calls.answer(asked.id, YES)
+        outcomes = [await gate.calls.await_outcome(f"{n:032x}", asked.caller, wait=10) for n in (1, 2, 3)]
+        assert [outcome.state for outcome in outcomes] == [State.COMPLETED, State.COMPLETED, State.DENIED]
+        assert sorted(job.arguments["n"] for job in gate.jobs) == [1, 2]
+        ended = {a.call_id: a for a in await gate.inbox.list_past(ended=True)}
+        assert ended[f"{3:032x}"].answered.reason == "not now"

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.approval.test_parts import approval
-from tests.approval.with_store import with_store
+from tests.calls.small_calls import opened
 
 from agent_gate.approval.grants import HOUR, Grants
 from agent_gate.approval.inbox import Inbox
@@ -31,19 +31,19 @@ def clock():
 
 
 @pytest.mark.parametrize("wall", [-HOUR, 0.0, 900.0, HOUR])
-def test_a_question_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
-    async def scenario(store):
+async def test_a_question_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
+    async with opened(tmp_path) as store:
         inbox = Inbox(store, clock)
         await inbox.put(approval(at=clock.wall, expires_at=clock.wall + 900))
         assert inbox.due() == []
         clock.pass_by(900, wall=wall)
         assert len(inbox.due()) == 1
 
-    with_store(tmp_path, scenario)
 
-
-def test_a_question_gets_its_whole_time_at_most_when_the_clock_is_set_back_between_two_runs(tmp_path, clock):
-    async def scenario(store):
+async def test_a_question_gets_its_whole_time_at_most_when_the_clock_is_set_back_between_two_runs(
+    tmp_path, clock
+):
+    async with opened(tmp_path) as store:
         await Inbox(store, clock).put(approval(at=clock.wall, expires_at=clock.wall + 900))
         clock.pass_by(0, wall=-HOUR)
         again = Inbox(store, clock)
@@ -51,12 +51,10 @@ def test_a_question_gets_its_whole_time_at_most_when_the_clock_is_set_back_betwe
         clock.pass_by(900, wall=900)
         assert len(again.due()) == 1
 
-    with_store(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("wall", [-HOUR, 0.0, HOUR])
-def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
-    async def scenario(store):
+async def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
+    async with opened(tmp_path) as store:
         grants = Grants(store, clock)
         made = grants.from_answer(approval(at=clock.wall, expires_at=clock.wall + 900), "hour", "anna")
         assert made is not None
@@ -67,11 +65,9 @@ def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
         clock.pass_by(HOUR, wall=wall)
         assert grants.find(*key, None) is None
 
-    with_store(tmp_path, scenario)
 
-
-def test_what_is_open_ends_when_the_wall_says_so_though_the_other_clock_slept(tmp_path, clock):
-    async def scenario(store):
+async def test_what_is_open_ends_when_the_wall_says_so_though_the_other_clock_slept(tmp_path, clock):
+    async with opened(tmp_path) as store:
         inbox, grants = Inbox(store, clock), Grants(store, clock)
         asked = approval(at=clock.wall, expires_at=clock.wall + 900)
         await inbox.put(asked)
@@ -83,5 +79,3 @@ def test_what_is_open_ends_when_the_wall_says_so_though_the_other_clock_slept(tm
             grants.find(grant.caller, grant.tool_id, grant.arguments_hash, grant.definition_hash, None)
             is None
         )
-
-    with_store(tmp_path, scenario)

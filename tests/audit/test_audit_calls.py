@@ -1,7 +1,5 @@
 """Whole calls, found by any of their rows and listed by when they began."""
 
-import asyncio
-
 import pytest
 from tests.rows import AT, opened
 
@@ -48,31 +46,25 @@ async def found(store: Store, filters: CallFilters) -> list[int]:
     ],
     ids=["all", "waiting", "running", "failed", "words", "mail", "between", "long", "none"],
 )
-def test_calls_are_found_by_any_of_their_rows(
+async def test_calls_are_found_by_any_of_their_rows(
     settings: StoreSettings, filters: CallFilters, expected: list[int]
 ) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await fill(store)
-            assert await found(store, filters) == expected
-
-    asyncio.run(story())
+    async with opened(settings) as store:
+        await fill(store)
+        assert await found(store, filters) == expected
 
 
-def test_pages_have_each_call_whole_and_once(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await fill(store)
-            seen, cursor = [], None
-            while True:
-                page = await search_calls(store, CallFilters(), limit=5, cursor=cursor)
-                seen += page.calls
-                cursor = page.cursor
-                if cursor is None:
-                    break
-            assert [rows[0].call for rows in seen] == [f"c{n:02d}" for n in reversed(range(CALLS))]
-            assert all(len(rows) == (1 if int(rows[0].call[1:]) % 3 == 0 else 2) for rows in seen)
-            portions = [calls async for calls in export_calls(store, CallFilters(state="pending"), 3)]
-            assert sum(map(len, portions)) == 3
-
-    asyncio.run(story())
+async def test_pages_have_each_call_whole_and_once(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await fill(store)
+        seen, cursor = [], None
+        while True:
+            page = await search_calls(store, CallFilters(), limit=5, cursor=cursor)
+            seen += page.calls
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert [rows[0].call for rows in seen] == [f"c{n:02d}" for n in reversed(range(CALLS))]
+        assert all(len(rows) == (1 if int(rows[0].call[1:]) % 3 == 0 else 2) for rows in seen)
+        portions = [calls async for calls in export_calls(store, CallFilters(state="pending"), 3)]
+        assert sum(map(len, portions)) == 3

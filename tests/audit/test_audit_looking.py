@@ -66,59 +66,47 @@ def expected(filters: Filters, rows: int) -> list[str]:
     return [f"c{i:05d}" for i in reversed(range(rows)) if fits(i)]
 
 
-def test_every_row_is_found_once_however_little_time_each_search_has(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await fill(store, 70)
-            for filters in CHOICES:
-                assert await all_pages(store, filters, always) == (expected(filters, 70), 0)
-                assert (await all_pages(store, filters, never))[0] == expected(filters, 70)
-            assert (await all_pages(store, Filters(text="nowhere to be found"), never))[1] > 5
-
-    asyncio.run(story())
+async def test_every_row_is_found_once_however_little_time_each_search_has(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await fill(store, 70)
+        for filters in CHOICES:
+            assert await all_pages(store, filters, always) == (expected(filters, 70), 0)
+            assert (await all_pages(store, filters, never))[0] == expected(filters, 70)
+        assert (await all_pages(store, Filters(text="nowhere to be found"), never))[1] > 5
 
 
-def test_a_search_whose_time_is_up_says_how_far_back_it_came(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await fill(store, 70)
-            page = await search(store, Filters(text="nowhere to be found"), has_time=never)
-            assert (page.rows, page.back_to) == ([], AT + 16)
-            assert page.cursor is not None
-            on = await search(store, Filters(text="nowhere to be found"), cursor=page.cursor, has_time=never)
-            assert on.back_to is not None
-            assert on.back_to < AT + 16
-
-    asyncio.run(story())
+async def test_a_search_whose_time_is_up_says_how_far_back_it_came(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await fill(store, 70)
+        page = await search(store, Filters(text="nowhere to be found"), has_time=never)
+        assert (page.rows, page.back_to) == ([], AT + 16)
+        assert page.cursor is not None
+        on = await search(store, Filters(text="nowhere to be found"), cursor=page.cursor, has_time=never)
+        assert on.back_to is not None
+        assert on.back_to < AT + 16
 
 
-def test_whole_calls_are_looked_for_in_the_same_way(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await fill(store, 70)
-            found, cursor, early = [], None, 0
-            while True:
-                filters = CallFilters(text="nine", caller="agent0")
-                page = await search_calls(store, filters, limit=3, cursor=cursor, has_time=never)
-                found += [rows[0].call for rows in page.calls]
-                early += page.back_to is not None
-                if (cursor := page.cursor) is None:
-                    break
-            assert found == [f"c{i:05d}" for i in reversed(range(0, 70, 9)) if i % 3 == 0]
-            assert early
-
-    asyncio.run(story())
+async def test_whole_calls_are_looked_for_in_the_same_way(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await fill(store, 70)
+        found, cursor, early = [], None, 0
+        while True:
+            filters = CallFilters(text="nine", caller="agent0")
+            page = await search_calls(store, filters, limit=3, cursor=cursor, has_time=never)
+            found += [rows[0].call for rows in page.calls]
+            early += page.back_to is not None
+            if (cursor := page.cursor) is None:
+                break
+        assert found == [f"c{i:05d}" for i in reversed(range(0, 70, 9)) if i % 3 == 0]
+        assert early
 
 
-def test_two_searches_for_what_is_nowhere_hold_nobody_up(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await fill(store, 2_000)
-            missing = Filters(text="nowhere to be found")
-            searches = [asyncio.ensure_future(search(store, missing)) for _ in range(2)]
-            await asyncio.sleep(0)
-            assert await show(store, "c00001")
-            assert not any(one.done() for one in searches)
-            assert all(page.rows == [] for page in await asyncio.gather(*searches))
-
-    asyncio.run(story())
+async def test_two_searches_for_what_is_nowhere_hold_nobody_up(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await fill(store, 2_000)
+        missing = Filters(text="nowhere to be found")
+        searches = [asyncio.ensure_future(search(store, missing)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert await show(store, "c00001")
+        assert not any(one.done() for one in searches)
+        assert all(page.rows == [] for page in await asyncio.gather(*searches))

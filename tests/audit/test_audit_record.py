@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rows import AT, opened, step
 
-from agent_gate.audit import Row, row, show
+from agent_gate.audit import row, show
 from agent_gate.core.call import State
 from agent_gate.store import StoreSettings
 from agent_gate.store.chain import GENESIS, link
@@ -25,28 +25,23 @@ json_values = st.recursive(
 )
 
 
-def test_a_call_has_its_story_in_order(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            for state in (State.PENDING, State.APPROVED, State.DISPATCHING, State.COMPLETED):
-                await store.write(row("c1", state, AT, "coder", "git:push", {"state is": state}))
-            rows = await show(store, "c1")
-            assert [r.state for r in rows] == ["pending", "approved", "dispatching", "completed"]
-            assert [r.step for r in rows] == [1, 2, 3, 4]
-            assert rows[0].decoded()["body"] == {"state is": "pending"}
-            assert await show(store, "c2") == []
-
-    asyncio.run(story())
+async def test_a_call_has_its_story_in_order(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        for state in (State.PENDING, State.APPROVED, State.DISPATCHING, State.COMPLETED):
+            await store.write(row("c1", state, AT, "coder", "git:push", {"state is": state}))
+        rows = await show(store, "c1")
+        assert [r.state for r in rows] == ["pending", "approved", "dispatching", "completed"]
+        assert [r.step for r in rows] == [1, 2, 3, 4]
+        assert rows[0].decoded()["body"] == {"state is": "pending"}
+        assert await show(store, "c2") == []
 
 
-def test_each_row_is_hashed_with_the_one_before_as_documented(settings: StoreSettings) -> None:
-    async def story() -> list[Row]:
-        async with opened(settings) as store:
-            await asyncio.gather(*(store.write(step(f"c{i}", b=1, a="ü")) for i in range(3)))
-            return [(await show(store, f"c{i}"))[0] for i in range(3)]
-
+async def test_each_row_is_hashed_with_the_one_before_as_documented(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await asyncio.gather(*(store.write(step(f"c{i}", b=1, a="ü")) for i in range(3)))
+        rows = [(await show(store, f"c{i}"))[0] for i in range(3)]
     before = bytes(32)
-    for found in asyncio.run(story()):
+    for found in rows:
         assert found.body == '{"a":"ü","b":1}'
         covered = [found.chain, found.seq, found.call, found.step, found.at, found.state]
         covered += [found.caller, found.tool, found.body]
@@ -71,17 +66,14 @@ def test_no_text_can_pass_for_another_row(parts: list[str], seq: int) -> None:
     assert link(GENESIS, "a", seq, parts) != link(GENESIS, "b", seq, parts)
 
 
-def test_hostile_text_is_kept_exactly(settings: StoreSettings, tmp_path: Path) -> None:
+async def test_hostile_text_is_kept_exactly(settings: StoreSettings, tmp_path: Path) -> None:
     nasty = {"k": "\x00\x1f'\"\\%s?;--\u2028\U0001f600", "n": [1.5, -0.0, 1e300, None, True]}
 
-    async def story() -> None:
-        async with opened(settings) as store:
-            await store.write(row("c1", State.REFUSED, AT, "a'b", "t%?", nasty))
-            (found,) = await show(store, "c1")
-            assert found.decoded()["body"] == nasty
-            assert (found.caller, found.tool, found.at) == ("a'b", "t%?", AT)
-
-    asyncio.run(story())
+    async with opened(settings) as store:
+        await store.write(row("c1", State.REFUSED, AT, "a'b", "t%?", nasty))
+        (found,) = await show(store, "c1")
+        assert found.decoded()["body"] == nasty
+        assert (found.caller, found.tool, found.at) == ("a'b", "t%?", AT)
 
 
 @pytest.mark.parametrize("state", list(State))

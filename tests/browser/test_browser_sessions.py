@@ -1,7 +1,5 @@
 """A browser ends with the session it was opened for, whichever way the agent came in."""
 
-import asyncio
-
 import pytest
 from tests.browser.browser_house import Agent, browser_house, page
 from tests.gateway import TOKEN
@@ -92,17 +90,17 @@ async def visit(gateway, site, **options):
         return str(reply), len(screens(gateway))
 
 
-def test_a_client_that_names_no_session_leaves_no_browser_behind(house):
+async def test_a_client_that_names_no_session_leaves_no_browser_behind(house):
     gateway, site = house
-    said, opened = asyncio.run(visit(gateway, site))
+    said, opened = await visit(gateway, site)
     assert "Here" in said
     assert opened == 1
     eventually(lambda: screens(gateway) == [])
 
 
-def test_a_session_with_a_name_is_found_again_by_the_next_connection(house):
+async def test_a_session_with_a_name_is_found_again_by_the_next_connection(house):
     gateway, site = house
-    asyncio.run(visit(gateway, site, session="evening"))
+    await visit(gateway, site, session="evening")
     rest = Agent(gateway, site, "evening")
     assert "Here" in rest.call("snapshot")
     rest.call("close")

@@ -159,13 +159,3 @@ async def opened(folder: Path):
         yield store
     finally:
         await store.close()
-
-
-def told(story):
-    """Run a test's story; one that hangs fails."""
-
-    async def main():
-        async with asyncio.timeout(20):
-            await story()
-
-    asyncio.run(main())

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from tests.calls.small_calls import YES, SmallCalls, opened, told
+from tests.calls.small_calls import YES, SmallCalls, opened
 
 from agent_gate.approval import pictures
 from agent_gate.approval.render import card
@@ -109,237 +109,191 @@ async def web(folder, action="ask", *, browser=None):
             await supervisor.stop()
 
 
-def test_a_question_names_what_the_call_would_act_on(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            asked = await gate.ask()
-            assert asked.signature == "web__click(e12, Add to basket on https://shop.example)"
-            assert asked.asked.sentence == "Click Add to basket?"
-            shown = {argument.name: argument.value for argument in card(asked).arguments}
-            assert shown == {
-                "ref": '"e12"',
-                "facts.origin": '"https://shop.example"',
-                "facts.element": '"Add to basket"',
-            }
-            assert (await gate.approve(asked)).state is State.COMPLETED
-            assert gate.browser.clicked == ["Add to basket"]
-
-    told(story)
+async def test_a_question_names_what_the_call_would_act_on(tmp_path):
+    async with web(tmp_path) as gate:
+        asked = await gate.ask()
+        assert asked.signature == "web__click(e12, Add to basket on https://shop.example)"
+        assert asked.asked.sentence == "Click Add to basket?"
+        shown = {argument.name: argument.value for argument in card(asked).arguments}
+        assert shown == {
+            "ref": '"e12"',
+            "facts.origin": '"https://shop.example"',
+            "facts.element": '"Add to basket"',
+        }
+        assert (await gate.approve(asked)).state is State.COMPLETED
+        assert gate.browser.clicked == ["Add to basket"]
 
 
-def test_a_fact_cannot_pass_for_more_than_one(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            gate.browser.page = {**gate.browser.page, "element": "Buy on https://bank), x(*"}
-            asked = await gate.ask()
-            assert asked.signature == (
-                "web__click(e12, Buy on https://bank%29%2C x%28%2A on https://shop.example)"
-            )
-
-    told(story)
+async def test_a_fact_cannot_pass_for_more_than_one(tmp_path):
+    async with web(tmp_path) as gate:
+        gate.browser.page = {**gate.browser.page, "element": "Buy on https://bank), x(*"}
+        asked = await gate.ask()
+        assert asked.signature == (
+            "web__click(e12, Buy on https://bank%29%2C x%28%2A on https://shop.example)"
+        )
 
 
-def test_rules_see_the_facts_that_a_template_names(tmp_path):
-    async def story():
-        async with web(tmp_path, "allow") as gate:
-            rules = [
-                make_rule(pattern="web__click(*Delete account*)", action="deny"),
-                make_rule(pattern="web__press(ref=e12)", action="deny"),
-                make_rule(pattern="*", action="allow"),
-            ]
-            gate.in_force.swap(replace(gate.in_force.terms, policy=Policy(rules)))
-            assert (await gate.calls.run(gate.call())).state is State.COMPLETED
-            gate.browser.page = {**gate.browser.page, "element": "Delete account"}
-            for name in ("click", "press"):
-                assert (await gate.calls.run(gate.call(name))).error.message == "Denied by policy"
-
-    told(story)
+async def test_rules_see_the_facts_that_a_template_names(tmp_path):
+    async with web(tmp_path, "allow") as gate:
+        rules = [
+            make_rule(pattern="web__click(*Delete account*)", action="deny"),
+            make_rule(pattern="web__press(ref=e12)", action="deny"),
+            make_rule(pattern="*", action="allow"),
+        ]
+        gate.in_force.swap(replace(gate.in_force.terms, policy=Policy(rules)))
+        assert (await gate.calls.run(gate.call())).state is State.COMPLETED
+        gate.browser.page = {**gate.browser.page, "element": "Delete account"}
+        for name in ("click", "press"):
+            assert (await gate.calls.run(gate.call(name))).error.message == "Denied by policy"
 
 
-def test_an_approved_call_does_not_act_on_something_else(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            asked = await gate.ask()
+async def test_an_approved_call_does_not_act_on_something_else(tmp_path):
+    async with web(tmp_path) as gate:
+        asked = await gate.ask()
+        gate.browser.page = {**gate.browser.page, "element": "Buy now"}
+        outcome = await gate.approve(asked)
+        assert isinstance(outcome.error, Forbidden)
+        assert "element changed" in outcome.error.message
+        assert gate.browser.clicked == []
+
+
+async def test_an_approved_call_does_not_act_on_something_else_after_a_restart(tmp_path):
+    async with web(tmp_path) as gate:
+        first = await gate.ask()
+    async with web(tmp_path) as gate:
+        again = await gate.asked()
+        assert (again.asked.facts, again.hashes) == (first.asked.facts, first.hashes)
+        assert (await gate.approve(again)).state is State.COMPLETED
+        await gate.ask()
+    moved = Browser()
+    moved.page = {"origin": "https://evil.example", "element": "Add to basket"}
+    async with web(tmp_path, browser=moved) as gate:
+        outcome = await gate.approve(await gate.asked())
+        assert "origin changed" in outcome.error.message
+        assert moved.clicked == []
+
+
+async def test_an_allowed_call_does_not_act_on_something_else(tmp_path):
+    async with web(tmp_path, "allow") as gate:
+        claimed = gate.store.write
+
+        async def meanwhile(*statements):
             gate.browser.page = {**gate.browser.page, "element": "Buy now"}
-            outcome = await gate.approve(asked)
-            assert isinstance(outcome.error, Forbidden)
-            assert "element changed" in outcome.error.message
-            assert gate.browser.clicked == []
+            return await claimed(*statements)
 
-    told(story)
-
-
-def test_an_approved_call_does_not_act_on_something_else_after_a_restart(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            first = await gate.ask()
-        async with web(tmp_path) as gate:
-            again = await gate.asked()
-            assert (again.asked.facts, again.hashes) == (first.asked.facts, first.hashes)
-            assert (await gate.approve(again)).state is State.COMPLETED
-            await gate.ask()
-        moved = Browser()
-        moved.page = {"origin": "https://evil.example", "element": "Add to basket"}
-        async with web(tmp_path, browser=moved) as gate:
-            outcome = await gate.approve(await gate.asked())
-            assert "origin changed" in outcome.error.message
-            assert moved.clicked == []
-
-    told(story)
+        gate.store.write = meanwhile
+        outcome = await gate.calls.run(gate.call("press"))
+        gate.store.write = claimed
+        assert (outcome.state, outcome.error.code) == (State.FAILED, "FORBIDDEN")
+        assert gate.browser.clicked == []
+        assert (await gate.calls.run(gate.call("press"))).state is State.COMPLETED
 
 
-def test_an_allowed_call_does_not_act_on_something_else(tmp_path):
-    async def story():
-        async with web(tmp_path, "allow") as gate:
-            claimed = gate.store.write
-
-            async def meanwhile(*statements):
-                gate.browser.page = {**gate.browser.page, "element": "Buy now"}
-                return await claimed(*statements)
-
-            gate.store.write = meanwhile
-            outcome = await gate.calls.run(gate.call("press"))
-            gate.store.write = claimed
-            assert (outcome.state, outcome.error.code) == (State.FAILED, "FORBIDDEN")
-            assert gate.browser.clicked == []
-            assert (await gate.calls.run(gate.call("press"))).state is State.COMPLETED
-
-    told(story)
+async def test_a_grant_holds_only_for_the_facts_it_was_given_for(tmp_path):
+    async with web(tmp_path) as gate:
+        for name in ("click", "press"):
+            page = gate.browser.page
+            assert (await gate.approve(await gate.ask(name=name), lifetime="always")).state
+            assert (await gate.calls.run(gate.call(name))).state is State.COMPLETED
+            gate.browser.page = {**page, "element": "Buy now"}
+            other = await gate.ask(name=name)
+            assert other.asked.facts["element"] == "Buy now"
+            gate.browser.page = page
+            assert (await gate.calls.run(gate.call(name))).state is State.COMPLETED
+            await gate.calls.withdraw(other.call_id, other.caller)
 
 
-def test_a_grant_holds_only_for_the_facts_it_was_given_for(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            for name in ("click", "press"):
-                page = gate.browser.page
-                assert (await gate.approve(await gate.ask(name=name), lifetime="always")).state
-                assert (await gate.calls.run(gate.call(name))).state is State.COMPLETED
-                gate.browser.page = {**page, "element": "Buy now"}
-                other = await gate.ask(name=name)
-                assert other.asked.facts["element"] == "Buy now"
-                gate.browser.page = page
-                assert (await gate.calls.run(gate.call(name))).state is State.COMPLETED
-                await gate.calls.withdraw(other.call_id, other.caller)
-
-    told(story)
+async def test_questions_about_different_facts_are_different_questions(tmp_path):
+    async with web(tmp_path) as gate:
+        first = await gate.ask()
+        assert (await gate.calls.run(gate.call(), wait=0)).approval_id == first.id
+        gate.browser.page = {**gate.browser.page, "element": "Buy now"}
+        assert (await gate.calls.run(gate.call(), wait=0)).approval_id != first.id
 
 
-def test_questions_about_different_facts_are_different_questions(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            first = await gate.ask()
-            assert (await gate.calls.run(gate.call(), wait=0)).approval_id == first.id
-            gate.browser.page = {**gate.browser.page, "element": "Buy now"}
-            assert (await gate.calls.run(gate.call(), wait=0)).approval_id != first.id
-
-    told(story)
+async def test_a_key_is_of_the_arguments_whatever_the_page_shows_now(tmp_path):
+    async with web(tmp_path, "allow") as gate:
+        first = await gate.calls.run(gate.call(idempotency_key="k"))
+        gate.browser.page = {**gate.browser.page, "element": "Buy now"}
+        again = await gate.calls.run(gate.call(idempotency_key="k"))
+        assert (again.call_id, again.state) == (first.call_id, State.COMPLETED)
+        assert gate.browser.clicked == ["Add to basket"]
 
 
-def test_a_key_is_of_the_arguments_whatever_the_page_shows_now(tmp_path):
-    async def story():
-        async with web(tmp_path, "allow") as gate:
-            first = await gate.calls.run(gate.call(idempotency_key="k"))
-            gate.browser.page = {**gate.browser.page, "element": "Buy now"}
-            again = await gate.calls.run(gate.call(idempotency_key="k"))
-            assert (again.call_id, again.state) == (first.call_id, State.COMPLETED)
-            assert gate.browser.clicked == ["Add to basket"]
-
-    told(story)
+async def test_an_argument_cannot_pass_for_a_fact(tmp_path):
+    async with web(tmp_path) as gate:
+        refused = await gate.calls.run(gate.call(arguments={"ref": "e1", "facts.element": "Cancel"}))
+        assert isinstance(refused.error, InvalidArgs)
 
 
-def test_an_argument_cannot_pass_for_a_fact(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            refused = await gate.calls.run(gate.call(arguments={"ref": "e1", "facts.element": "Cancel"}))
-            assert isinstance(refused.error, InvalidArgs)
-
-    told(story)
-
-
-def test_a_source_that_cannot_say_what_a_call_is_about_gets_no_call(tmp_path):
-    async def story():
-        async with web(tmp_path, "allow") as gate:
-            gate.browser.page = None
-            outcome = await gate.calls.run(gate.call())
-            assert "cannot say what this call would act on" in outcome.error.message
-            assert gate.browser.clicked == []
-
-    told(story)
+async def test_a_source_that_cannot_say_what_a_call_is_about_gets_no_call(tmp_path):
+    async with web(tmp_path, "allow") as gate:
+        gate.browser.page = None
+        outcome = await gate.calls.run(gate.call())
+        assert "cannot say what this call would act on" in outcome.error.message
+        assert gate.browser.clicked == []
 
 
-def test_the_record_says_what_the_call_acted_on(tmp_path):
-    async def story():
-        async with web(tmp_path, "allow") as gate:
-            outcome = await gate.calls.run(gate.call("press"))
-            await gate.store.flush()
-            [(body,)] = await gate.store.read(
-                "SELECT body FROM record WHERE call = ? AND state = 'dispatching'", (outcome.call_id,)
-            )
-            assert json.loads(body)["facts"] == gate.browser.page
-
-    told(story)
+async def test_the_record_says_what_the_call_acted_on(tmp_path):
+    async with web(tmp_path, "allow") as gate:
+        outcome = await gate.calls.run(gate.call("press"))
+        await gate.store.flush()
+        [(body,)] = await gate.store.read(
+            "SELECT body FROM record WHERE call = ? AND state = 'dispatching'", (outcome.call_id,)
+        )
+        assert json.loads(body)["facts"] == gate.browser.page
 
 
-def test_a_question_has_the_picture_that_its_source_shows(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            asked = await gate.ask()
-            assert asked.asked.picture == "image/png"
-            assert await pictures.read_picture(gate.store, asked) == Picture("image/png", PNG)
-            await gate.calls.run(gate.call(), wait=0)
-            assert gate.browser.pictures == 1
-        async with web(tmp_path) as gate:
-            again = await gate.asked()
-            assert await pictures.read_picture(gate.store, again) == Picture("image/png", PNG)
-
-    told(story)
+async def test_a_question_has_the_picture_that_its_source_shows(tmp_path):
+    async with web(tmp_path) as gate:
+        asked = await gate.ask()
+        assert asked.asked.picture == "image/png"
+        assert await pictures.read_picture(gate.store, asked) == Picture("image/png", PNG)
+        await gate.calls.run(gate.call(), wait=0)
+        assert gate.browser.pictures == 1
+    async with web(tmp_path) as gate:
+        again = await gate.asked()
+        assert await pictures.read_picture(gate.store, again) == Picture("image/png", PNG)
 
 
-def test_a_question_is_asked_without_a_picture_that_does_not_come_or_cannot_be_shown(tmp_path, monkeypatch):
+async def test_a_question_is_asked_without_a_picture_that_does_not_come_or_cannot_be_shown(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(pictures, "SECONDS", 0.05)
 
-    async def story():
-        async with web(tmp_path) as gate:
-            never = asyncio.get_running_loop().create_future()
-            broken = asyncio.get_running_loop().create_future()
-            broken.set_exception(RuntimeError("no display"))
-            huge = Picture("image/png", b"x" * (pictures.MOST_BYTES + 1))
-            for one in (never, broken, Picture("text/html", b"<script>"), huge, None):
-                gate.browser.picture_now = one
-                asked = await gate.ask()
-                assert asked.asked.picture == ""
-                assert await pictures.read_picture(gate.store, asked) is None
-                await gate.calls.withdraw(asked.call_id, asked.caller)
-
-    told(story)
-
-
-def test_two_calls_at_once_are_one_question_while_its_picture_is_taken(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
-            gate.browser.picture_now = taking = asyncio.get_running_loop().create_future()
-            both = [asyncio.ensure_future(gate.calls.run(gate.call(), wait=0)) for _ in range(2)]
-            while gate.browser.pictures < 2:
-                await asyncio.sleep(0)
-            taking.set_result(Picture("image/png", PNG))
-            first, second = await asyncio.gather(*both)
-            assert first.approval_id == second.approval_id
-            assert len(gate.inbox.open()) == 1
-
-    told(story)
-
-
-def test_a_picture_goes_a_while_after_its_question(tmp_path):
-    async def story():
-        async with web(tmp_path) as gate:
+    async with web(tmp_path) as gate:
+        never = asyncio.get_running_loop().create_future()
+        broken = asyncio.get_running_loop().create_future()
+        broken.set_exception(RuntimeError("no display"))
+        huge = Picture("image/png", b"x" * (pictures.MOST_BYTES + 1))
+        for one in (never, broken, Picture("text/html", b"<script>"), huge, None):
+            gate.browser.picture_now = one
             asked = await gate.ask()
-
-            class Later:
-                now = staticmethod(lambda: asked.asked.expires_at + pictures.KEPT_SECONDS)
-
-            await pictures.purge_pictures(gate.store, gate.clock)
-            assert await pictures.read_picture(gate.store, asked) is not None
-            await pictures.purge_pictures(gate.store, Later())
+            assert asked.asked.picture == ""
             assert await pictures.read_picture(gate.store, asked) is None
+            await gate.calls.withdraw(asked.call_id, asked.caller)
 
-    told(story)
+
+async def test_two_calls_at_once_are_one_question_while_its_picture_is_taken(tmp_path):
+    async with web(tmp_path) as gate:
+        gate.browser.picture_now = taking = asyncio.get_running_loop().create_future()
+        both = [asyncio.ensure_future(gate.calls.run(gate.call(), wait=0)) for _ in range(2)]
+        while gate.browser.pictures < 2:
+            await asyncio.sleep(0)
+        taking.set_result(Picture("image/png", PNG))
+        first, second = await asyncio.gather(*both)
+        assert first.approval_id == second.approval_id
+        assert len(gate.inbox.open()) == 1
+
+
+async def test_a_picture_goes_a_while_after_its_question(tmp_path):
+    async with web(tmp_path) as gate:
+        asked = await gate.ask()
+
+        class Later:
+            now = staticmethod(lambda: asked.asked.expires_at + pictures.KEPT_SECONDS)
+
+        await pictures.purge_pictures(gate.store, gate.clock)
+        assert await pictures.read_picture(gate.store, asked) is not None
+        await pictures.purge_pictures(gate.store, Later())
+        assert await pictures.read_picture(gate.store, asked) is None

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests import postgres
-from tests.calls.small_calls import ANNA, YES, SmallCalls, told
+from tests.calls.small_calls import ANNA, YES, SmallCalls
 
 from agent_gate.core.call import Pending, State
 from agent_gate.store import StoreSettings, open_store
@@ -29,37 +29,31 @@ async def ended(gate, **more):
 
 
 @pytest.mark.parametrize("action", ["allow", "ask"])
-def test_a_key_finds_its_call_for_a_day_and_is_free_again_after_that(settings, action):
-    async def story():
-        store = open_store(settings)
-        try:
-            gate = SmallCalls(store, action=action)
-            first = await ended(gate)
-            gate.clock.time += DAY - 1
-            assert (await ended(gate)).call_id == first.call_id
-            gate.clock.time += 2
-            second = await ended(gate, arguments={"other": 1})
-            assert (second.state, len(gate.jobs)) == (State.COMPLETED, 2)
-            assert second.call_id != first.call_id
-            assert (await ended(gate, arguments={"other": 1})).call_id == second.call_id
-        finally:
-            await store.close()
-
-    told(story)
+async def test_a_key_finds_its_call_for_a_day_and_is_free_again_after_that(settings, action):
+    store = open_store(settings)
+    try:
+        gate = SmallCalls(store, action=action)
+        first = await ended(gate)
+        gate.clock.time += DAY - 1
+        assert (await ended(gate)).call_id == first.call_id
+        gate.clock.time += 2
+        second = await ended(gate, arguments={"other": 1})
+        assert (second.state, len(gate.jobs)) == (State.COMPLETED, 2)
+        assert second.call_id != first.call_id
+        assert (await ended(gate, arguments={"other": 1})).call_id == second.call_id
+    finally:
+        await store.close()
 
 
-def test_calls_that_come_together_with_one_expired_key_run_once(settings):
-    async def story():
-        store = open_store(settings)
-        try:
-            gate = SmallCalls(store)
-            await ended(gate)
-            gate.clock.time += DAY + 1
-            outcomes = await asyncio.gather(*(ended(gate) for _ in range(5)))
-            assert {outcome.state for outcome in outcomes} == {State.COMPLETED}
-            assert len({outcome.call_id for outcome in outcomes}) == 1
-            assert len(gate.jobs) == 2
-        finally:
-            await store.close()
-
-    told(story)
+async def test_calls_that_come_together_with_one_expired_key_run_once(settings):
+    store = open_store(settings)
+    try:
+        gate = SmallCalls(store)
+        await ended(gate)
+        gate.clock.time += DAY + 1
+        outcomes = await asyncio.gather(*(ended(gate) for _ in range(5)))
+        assert {outcome.state for outcome in outcomes} == {State.COMPLETED}
+        assert len({outcome.call_id for outcome in outcomes}) == 1
+        assert len(gate.jobs) == 2
+    finally:
+        await store.close()

@@ -48,34 +48,31 @@ def catalog_of(server: str, before: Catalog | None = None) -> Catalog:
     return build([Listing(key=server, namespace=server, title=server, definitions=tools)], before)
 
 
-def test_browsers_never_see_a_catalog_that_was_replaced() -> None:
-    async def story() -> None:
-        shelf, callers = Shelf(), [Caller(name="anna"), Caller(name="bert", cache_stable=True)]
-        view = View(shelf, Policy)
-        meta = MetaTools(cast(Any, None), shelf, view.tools, cast(Any, None), fits, Placing)
-        every = {tool.id for server in SERVERS for tool in catalog_of(server).tools}
+async def test_browsers_never_see_a_catalog_that_was_replaced() -> None:
+    shelf, callers = Shelf(), [Caller(name="anna"), Caller(name="bert", cache_stable=True)]
+    view = View(shelf, Policy)
+    meta = MetaTools(cast(Any, None), shelf, view.tools, cast(Any, None), fits, Placing)
+    every = {tool.id for server in SERVERS for tool in catalog_of(server).tools}
 
-        async def browse(caller: Caller) -> None:
-            for _ in range(ROUNDS):
-                page = meta.browse(caller, BrowseArgs(query="read record 7", top_k=5), "s")
-                ids = {card.id for card in page.cards if isinstance(card, ChoiceCard)}
-                now = {tool.id for tool in shelf.catalog.tools}
-                assert ids
-                assert ids <= now
-                assert meta.hydrate(caller, HydrateArgs(tool_id=min(ids)), "s")["tool_id"] == min(ids)
-                with pytest.raises(ToolNotFound):
-                    meta.hydrate(caller, HydrateArgs(tool_id=min(every - now)), "s")
-                await asyncio.sleep(0)
+    async def browse(caller: Caller) -> None:
+        for _ in range(ROUNDS):
+            page = meta.browse(caller, BrowseArgs(query="read record 7", top_k=5), "s")
+            ids = {card.id for card in page.cards if isinstance(card, ChoiceCard)}
+            now = {tool.id for tool in shelf.catalog.tools}
+            assert ids
+            assert ids <= now
+            assert meta.hydrate(caller, HydrateArgs(tool_id=min(ids)), "s")["tool_id"] == min(ids)
+            with pytest.raises(ToolNotFound):
+                meta.hydrate(caller, HydrateArgs(tool_id=min(every - now)), "s")
+            await asyncio.sleep(0)
 
-        async def change() -> None:
-            for number in range(ROUNDS):
-                shelf.swap(catalog_of(SERVERS[number % 2], shelf.catalog))
-                await asyncio.sleep(0)
+    async def change() -> None:
+        for number in range(ROUNDS):
+            shelf.swap(catalog_of(SERVERS[number % 2], shelf.catalog))
+            await asyncio.sleep(0)
 
-        shelf.swap(catalog_of(SERVERS[0], shelf.catalog))
-        await asyncio.gather(change(), *map(browse, callers))
-
-    asyncio.run(story())
+    shelf.swap(catalog_of(SERVERS[0], shelf.catalog))
+    await asyncio.gather(change(), *map(browse, callers))
 
 
 def test_the_id_of_an_earlier_definition_is_answered_with_the_one_of_today() -> None:

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.calls.small_calls import NO, YES, SmallCalls, opened, told
+from tests.calls.small_calls import NO, YES, SmallCalls, opened
 
 from agent_gate.approval.sealed import FIELD, owner_of
 from agent_gate.cli.commands.backup import copy_store
@@ -53,83 +53,71 @@ def sealed_rows(folder):
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
-def test_secret_arguments_are_on_disk_in_no_file_whatever_is_answered(tmp_path, answer):
-    async def story():
-        async with gate_in(tmp_path) as gate:
-            await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            approval = await gate.asked()
-            assert on_disk(tmp_path) == []
-            assert sealed_rows(tmp_path) == 1
-            await gate.calls.answer(approval.id, answer)
-            await gate.calls.drain(5)
-            await gate.store.flush()
-            assert [job.arguments["code"] for job in gate.jobs] == ([CODE] if answer is YES else [])
-            assert on_disk(tmp_path) == []
-            assert sealed_rows(tmp_path) == 0
+async def test_secret_arguments_are_on_disk_in_no_file_whatever_is_answered(tmp_path, answer):
+    async with gate_in(tmp_path) as gate:
+        await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        approval = await gate.asked()
         assert on_disk(tmp_path) == []
-
-    told(story)
-
-
-def test_a_call_that_waited_over_a_restart_and_a_rotation_runs_with_its_secret(tmp_path):
-    async def story():
-        async with gate_in(tmp_path) as gate:
-            await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            assert await gate.vault.rotate() == 1
-        async with gate_in(tmp_path) as gate:
-            await gate.recover()
-            [approval] = gate.inbox.open()
-            assert approval.arguments == ARGUMENTS
-            await gate.calls.answer(approval.id, YES)
-            await gate.calls.drain(5)
-            assert [job.arguments for job in gate.jobs] == [ARGUMENTS]
-
-    told(story)
+        assert sealed_rows(tmp_path) == 1
+        await gate.calls.answer(approval.id, answer)
+        await gate.calls.drain(5)
+        await gate.store.flush()
+        assert [job.arguments["code"] for job in gate.jobs] == ([CODE] if answer is YES else [])
+        assert on_disk(tmp_path) == []
+        assert sealed_rows(tmp_path) == 0
+    assert on_disk(tmp_path) == []
 
 
-def test_an_approved_call_that_a_stop_came_before_runs_with_its_secret_at_the_next_start(tmp_path):
-    async def story():
-        async with gate_in(tmp_path) as gate:
-            await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            approval = await gate.asked()
-            gate.publish(available=False)
-            await gate.calls.answer(approval.id, YES)
-            await gate.calls.drain(0)
-            assert gate.jobs == []
-            assert sealed_rows(tmp_path) == 1
-        async with gate_in(tmp_path) as gate:
-            assert (await gate.recover())["approved"] == 1
-            await gate.calls.drain(5)
-            assert [job.arguments for job in gate.jobs] == [ARGUMENTS]
-            await gate.store.flush()
-            assert sealed_rows(tmp_path) == 0
+async def test_a_call_that_waited_over_a_restart_and_a_rotation_runs_with_its_secret(tmp_path):
+    async with gate_in(tmp_path) as gate:
+        await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        assert await gate.vault.rotate() == 1
+    async with gate_in(tmp_path) as gate:
+        await gate.recover()
+        [approval] = gate.inbox.open()
+        assert approval.arguments == ARGUMENTS
+        await gate.calls.answer(approval.id, YES)
+        await gate.calls.drain(5)
+        assert [job.arguments for job in gate.jobs] == [ARGUMENTS]
 
-    told(story)
+
+async def test_an_approved_call_that_a_stop_came_before_runs_with_its_secret_at_the_next_start(tmp_path):
+    async with gate_in(tmp_path) as gate:
+        await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        approval = await gate.asked()
+        gate.publish(available=False)
+        await gate.calls.answer(approval.id, YES)
+        await gate.calls.drain(0)
+        assert gate.jobs == []
+        assert sealed_rows(tmp_path) == 1
+    async with gate_in(tmp_path) as gate:
+        assert (await gate.recover())["approved"] == 1
+        await gate.calls.drain(5)
+        assert [job.arguments for job in gate.jobs] == [ARGUMENTS]
+        await gate.store.flush()
+        assert sealed_rows(tmp_path) == 0
 
 
 @pytest.mark.parametrize("lost", ["the key", "the value", "the place"])
-def test_a_question_whose_secret_cannot_be_opened_runs_out_and_never_runs(tmp_path, caplog, lost):
-    async def story():
-        async with gate_in(tmp_path) as gate:
-            pending = await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            approval = await gate.asked()
-            if lost == "the value":
-                await gate.vault.remove(owner_of(approval.id), FIELD)
-            elif lost == "the place":
-                await gate.calls.run(gate.call(arguments={**ARGUMENTS, "code": "another-secret"}), wait=0)
-                await swap_values(gate.store)
-        if lost == "the key":
-            (tmp_path / "vault.key").unlink()
-        async with gate_in(tmp_path) as gate:
-            await gate.recover()
-            assert all(question.asked.expires_at <= gate.clock.now() for question in gate.inbox.open())
-            await gate.calls.expire_due()
-            assert (await gate.story(pending.call_id))[-1] == State.EXPIRED
-            assert gate.jobs == []
-        assert "cannot be asked any more" in caplog.text
-        assert CODE not in caplog.text
-
-    told(story)
+async def test_a_question_whose_secret_cannot_be_opened_runs_out_and_never_runs(tmp_path, caplog, lost):
+    async with gate_in(tmp_path) as gate:
+        pending = await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        approval = await gate.asked()
+        if lost == "the value":
+            await gate.vault.remove(owner_of(approval.id), FIELD)
+        elif lost == "the place":
+            await gate.calls.run(gate.call(arguments={**ARGUMENTS, "code": "another-secret"}), wait=0)
+            await swap_values(gate.store)
+    if lost == "the key":
+        (tmp_path / "vault.key").unlink()
+    async with gate_in(tmp_path) as gate:
+        await gate.recover()
+        assert all(question.asked.expires_at <= gate.clock.now() for question in gate.inbox.open())
+        await gate.calls.expire_due()
+        assert (await gate.story(pending.call_id))[-1] == State.EXPIRED
+        assert gate.jobs == []
+    assert "cannot be asked any more" in caplog.text
+    assert CODE not in caplog.text
 
 
 async def swap_values(store):
@@ -142,44 +130,35 @@ def update(owner, sealed):
     return Statement("UPDATE vault SET sealed = ? WHERE owner = ?", (sealed, owner))
 
 
-def test_while_the_vault_is_shut_a_call_with_a_secret_is_refused_and_others_are_asked_about(tmp_path):
-    async def story():
-        async with gate_in(tmp_path):
-            pass
-        (tmp_path / "vault.key").unlink()
-        async with gate_in(tmp_path) as gate:
-            refused = await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            assert refused.error.code == "DEPENDENCY_UNAVAILABLE"
-            assert "The vault is shut" in refused.error.message
-            await gate.calls.run(gate.call(arguments={"door": "front"}), wait=0)
-            assert [question.arguments for question in gate.inbox.open()] == [{"door": "front"}]
-
-    told(story)
+async def test_while_the_vault_is_shut_a_call_with_a_secret_is_refused_and_others_are_asked_about(tmp_path):
+    async with gate_in(tmp_path):
+        pass
+    (tmp_path / "vault.key").unlink()
+    async with gate_in(tmp_path) as gate:
+        refused = await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        assert refused.error.code == "DEPENDENCY_UNAVAILABLE"
+        assert "The vault is shut" in refused.error.message
+        await gate.calls.run(gate.call(arguments={"door": "front"}), wait=0)
+        assert [question.arguments for question in gate.inbox.open()] == [{"door": "front"}]
 
 
-def test_a_crash_leaves_no_sealed_secret_of_a_call_that_ended(tmp_path):
-    async def story():
-        async with gate_in(tmp_path) as gate:
-            await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            approval = await gate.asked()
-            gate.inbox.secrets.forget_performed = lambda _approval: None  # the process ends before it could
-            await gate.calls.answer(approval.id, YES)
-            await gate.calls.drain(5)
-            await gate.store.flush()
-            assert sealed_rows(tmp_path) == 1
-        async with gate_in(tmp_path) as gate:
-            await gate.recover()
-            assert sealed_rows(tmp_path) == 0
-
-    told(story)
+async def test_a_crash_leaves_no_sealed_secret_of_a_call_that_ended(tmp_path):
+    async with gate_in(tmp_path) as gate:
+        await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        approval = await gate.asked()
+        gate.inbox.secrets.forget_performed = lambda _approval: None  # the process ends before it could
+        await gate.calls.answer(approval.id, YES)
+        await gate.calls.drain(5)
+        await gate.store.flush()
+        assert sealed_rows(tmp_path) == 1
+    async with gate_in(tmp_path) as gate:
+        await gate.recover()
+        assert sealed_rows(tmp_path) == 0
 
 
-def test_a_secret_that_another_gateway_rotated_the_key_under_is_sealed_with_the_new_one(tmp_path):
-    async def story():
-        async with gate_in(tmp_path) as gate:
-            await (await vault_of(gate.store, tmp_path)).rotate()
-            await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
-            assert len(gate.inbox.open()) == 1
-            assert (await gate.inbox.load())[0].arguments == ARGUMENTS
-
-    told(story)
+async def test_a_secret_that_another_gateway_rotated_the_key_under_is_sealed_with_the_new_one(tmp_path):
+    async with gate_in(tmp_path) as gate:
+        await (await vault_of(gate.store, tmp_path)).rotate()
+        await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
+        assert len(gate.inbox.open()) == 1
+        assert (await gate.inbox.load())[0].arguments == ARGUMENTS

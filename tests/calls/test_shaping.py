@@ -1,6 +1,5 @@
 """Which results go to the agent as they are, and which as an envelope."""
 
-import asyncio
 import json
 
 import msgspec
@@ -60,34 +59,30 @@ def test_the_smallest_budget_that_anybody_set_holds(tool, caller, default, expec
         ("proxy", LARGE, True),
     ],
 )
-def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget(tmp_path, mode, result, shaped):
-    async def story():
-        async with opened(tmp_path) as store:
-            shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
-            found = await shaper(case(mode), result)
-            assert (found is not result) == shaped
-            assert not shaped or "summary" in json.loads(found.body)
-
-    asyncio.run(story())
+async def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget(
+    tmp_path, mode, result, shaped
+):
+    async with opened(tmp_path) as store:
+        shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
+        found = await shaper(case(mode), result)
+        assert (found is not result) == shaped
+        assert not shaped or "summary" in json.loads(found.body)
 
 
 @pytest.mark.parametrize("mode", ["full", "proxy", "gateway"])
 @pytest.mark.parametrize("padding", ["", "word " * 5000])
-def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_like_it_does_not(
+async def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_like_it_does_not(
     tmp_path, mode, padding
 ):
-    async def story():
-        async with opened(tmp_path) as store:
-            shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
-            question = {"resultType": "input_required", "inputRequests": {}, "_meta": {"note": padding}}
-            asks = Result(msgspec.json.encode(question), "mcp", unfinished=True)
-            assert await shaper(case(mode), asks) is asks
-            data = Result(asks.body, "json")
-            assert (await shaper(case(mode), data) is data) == (mode != "gateway" and not padding)
-            read = Result(msgspec.json.encode({"contents": [{"uri": "x:y", "text": padding}]}), "mcp")
-            assert await shaper(case(mode, method="resources/read"), read) is read
-
-    asyncio.run(story())
+    async with opened(tmp_path) as store:
+        shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
+        question = {"resultType": "input_required", "inputRequests": {}, "_meta": {"note": padding}}
+        asks = Result(msgspec.json.encode(question), "mcp", unfinished=True)
+        assert await shaper(case(mode), asks) is asks
+        data = Result(asks.body, "json")
+        assert (await shaper(case(mode), data) is data) == (mode != "gateway" and not padding)
+        read = Result(msgspec.json.encode({"contents": [{"uri": "x:y", "text": padding}]}), "mcp")
+        assert await shaper(case(mode, method="resources/read"), read) is read
 
 
 @pytest.mark.parametrize(
@@ -97,11 +92,8 @@ def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_li
         {"content": [{"type": "text", "text": '"input_required"' + "word " * 5000}]},
     ],
 )
-def test_a_result_that_only_speaks_of_a_question_keeps_to_the_budget(tmp_path, disguised):
-    async def story():
-        async with opened(tmp_path) as store:
-            shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
-            large = Result(msgspec.json.encode(disguised), "mcp")
-            assert len((await shaper(case("proxy"), large)).body) < 5000
-
-    asyncio.run(story())
+async def test_a_result_that_only_speaks_of_a_question_keeps_to_the_budget(tmp_path, disguised):
+    async with opened(tmp_path) as store:
+        shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
+        large = Result(msgspec.json.encode(disguised), "mcp")
+        assert len((await shaper(case("proxy"), large)).body) < 5000

@@ -3,12 +3,13 @@
 import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import uvloop
 from tests.hosts.hosting import CONTEXT, Gate, a_call, send, serving_host
 
 from agent_gate.errors import ConfigError, PairingFailed
@@ -76,20 +77,16 @@ class Counting:
             return text
 
 
-def play(tmp_path: Path, scenario: Any, counting: Counting | None = None, **more: Any) -> Counting:
-    counting = counting or Counting()
-    gate = more.pop("gate", None) or Gate()
-
-    async def main() -> None:
-        async with serving_host(counting.host, tmp_path / "host", gate, **more) as server:
-            async with asyncio.timeout(20):
-                await scenario(server, gate, counting)
-
+@asynccontextmanager
+async def hosting(
+    folder: Path, counting: Counting | None = None, gate: Gate | None = None
+) -> AsyncIterator[tuple[Any, Gate, Counting]]:
+    counting, gate = counting or Counting(), gate or Gate()
     try:
-        uvloop.run(main())
+        async with serving_host(counting.host, folder / "host", gate) as server:
+            yield server, gate, counting
     finally:
         counting.hold.set()
-    return counting
 
 
 async def paired(server: Any, gate: Gate) -> int:
@@ -98,8 +95,8 @@ async def paired(server: Any, gate: Gate) -> int:
     return port
 
 
-def test_before_it_is_paired_a_host_tells_nothing(tmp_path: Path) -> None:
-    async def scenario(server: Any, _gate: Gate, counting: Counting) -> None:
+async def test_before_it_is_paired_a_host_tells_nothing(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, _, counting):
         pool = Pool(unverified_client())
         target = Target.parse(f"https://127.0.0.1:{server.server.port}")
         for method, path, body in (
@@ -113,11 +110,9 @@ def test_before_it_is_paired_a_host_tells_nothing(tmp_path: Path) -> None:
         assert counting.done == []
         await pool.aclose()
 
-    play(tmp_path, scenario)
 
-
-def test_a_paired_host_offers_its_tools_with_schema_and_defaults(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
+async def test_a_paired_host_offers_its_tools_with_schema_and_defaults(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, _):
         port = await paired(server, gate)
         offer = msgspec.json.decode((await gate.ask(port, "GET", "/v1/tools")).body)
         assert (offer["version"], offer["service"]) == ("v1", "counting")
@@ -139,19 +134,15 @@ def test_a_paired_host_offers_its_tools_with_schema_and_defaults(tmp_path: Path)
             "side_effects": False,
         }
 
-    play(tmp_path, scenario)
 
-
-def test_a_call_is_answered_with_result_duration_and_logs(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
+async def test_a_call_is_answered_with_result_duration_and_logs(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, _):
         port = await paired(server, gate)
         said = await gate.call(port, "add", {"a": 2})
         assert (said["status"], said["result"]) == ("ok", {"result": 3})
         assert said["duration_ms"] >= 0
         said = await gate.call(port, "note.write", {"text": "x"})
         assert (said["result"], said["logs"]) == ({"operation_id": "op-1"}, ["wrote for assistant"])
-
-    play(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -168,19 +159,19 @@ def test_a_call_is_answered_with_result_duration_and_logs(tmp_path: Path) -> Non
         {"context": {**CONTEXT, "request_origin": "nobody"}},
     ],
 )
-def test_a_request_that_is_not_of_the_protocol_runs_nothing(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    async def scenario(server: Any, gate: Gate, counting: Counting) -> None:
+async def test_a_request_that_is_not_of_the_protocol_runs_nothing(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    async with hosting(tmp_path) as (server, gate, counting):
         port = await paired(server, gate)
         body = {**a_call("note.write", {"text": "x"}), **wrong}
         reply = await gate.ask(port, "POST", "/v1/tools/call", body)
         assert (reply.status, counting.done) == (400, [])
         assert msgspec.json.decode(reply.body)["error"]["code"] == "INVALID_ARGS"
 
-    play(tmp_path, scenario)
 
-
-def test_arguments_that_do_not_fit_and_unknown_tools_are_errors_of_the_call(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
+async def test_arguments_that_do_not_fit_and_unknown_tools_are_errors_of_the_call(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, _):
         port = await paired(server, gate)
         codes = [
             (await gate.call(port, "add", {"a": "2"}))["error"]["code"],
@@ -194,11 +185,9 @@ def test_arguments_that_do_not_fit_and_unknown_tools_are_errors_of_the_call(tmp_
         assert said["error"]["code"] == "INTERNAL"
         assert "secret" not in str(said)
 
-    play(tmp_path, scenario)
 
-
-def test_a_tool_is_stopped_at_its_deadline_even_where_it_blocks(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, counting: Counting) -> None:
+async def test_a_tool_is_stopped_at_its_deadline_even_where_it_blocks(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, counting):
         port = await paired(server, gate)
         for given in ({}, {"timeout_ms": 120_000}, {"timeout_ms": 5}):
             began = time.monotonic()
@@ -210,11 +199,9 @@ def test_a_tool_is_stopped_at_its_deadline_even_where_it_blocks(tmp_path: Path) 
         assert counting.done[-1] == "stopped"
         assert (await gate.call(port, "add", {"a": 1}))["status"] == "ok"
 
-    play(tmp_path, scenario)
 
-
-def test_a_call_that_nobody_waits_for_is_stopped(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, counting: Counting) -> None:
+async def test_a_call_that_nobody_waits_for_is_stopped(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, counting):
         port = await paired(server, gate)
         body = {**a_call("wait_until_stopped", {}), "call_id": "c1"}
         waiting = asyncio.ensure_future(gate.ask(port, "POST", "/v1/tools/call", body))
@@ -227,11 +214,9 @@ def test_a_call_that_nobody_waits_for_is_stopped(tmp_path: Path) -> None:
             await asyncio.wait([waiting])
         assert counting.done == ["waiting", "stopped"]
 
-    play(tmp_path, scenario)
 
-
-def test_one_idempotency_key_is_one_execution(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, counting: Counting) -> None:
+async def test_one_idempotency_key_is_one_execution(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, counting):
         port = await paired(server, gate)
         again = [gate.call(port, "slowly", {"text": "x"}, idempotency_key="k1") for _ in range(5)]
         assert [said["result"] for said in await asyncio.gather(*again)] == [{"result": "x"}] * 5
@@ -246,25 +231,18 @@ def test_one_idempotency_key_is_one_execution(tmp_path: Path) -> None:
         await gate.call(port, "note.write", {"text": "y"}, idempotency_key="k2", **mine)
         assert counting.done == ["x", "y", "y"]
 
-    play(tmp_path, scenario)
 
-
-def test_a_restart_remembers_certificate_results_and_initiations(tmp_path: Path) -> None:
+async def test_a_restart_remembers_certificate_results_and_initiations(tmp_path: Path) -> None:
     gate, counting = Gate(), Counting()
-
-    async def before(server: Any, gate: Gate, _counting: Counting) -> None:
+    async with hosting(tmp_path, counting, gate) as (server, *_):
         port = await paired(server, gate)
         await gate.call(port, "note.write", {"text": "x"}, idempotency_key="k")
-
-    async def after(server: Any, gate: Gate, _counting: Counting) -> None:
+    async with hosting(tmp_path, counting, gate) as (server, *_):
         said = await gate.call(server.server.port, "note.write", {"text": "x"}, idempotency_key="k")
         assert said["result"] == {"operation_id": "op-1"}
         target = Target.parse(f"https://127.0.0.1:{server.server.port}")
         with pytest.raises((NotSent, Lost)):
             await send(Pool(unverified_client()), target, "GET", "/v1/tools")
-
-    play(tmp_path, before, counting, gate=gate)
-    play(tmp_path, after, counting, gate=gate)
     assert counting.done == ["x"]
 
 
@@ -279,8 +257,8 @@ async def test_a_host_that_is_to_be_paired_again_forgets_its_gateway(tmp_path: P
         assert server.membership is None
 
 
-def test_a_paired_host_is_paired_anew_by_its_gateway_alone(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
+async def test_a_paired_host_is_paired_anew_by_its_gateway_alone(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, _):
         port = await paired(server, gate)
         first = gate.leaf.fingerprint
         await gate.pair(port, server.folder.identity.fingerprint)
@@ -289,11 +267,9 @@ def test_a_paired_host_is_paired_anew_by_its_gateway_alone(tmp_path: Path) -> No
         with pytest.raises(PairingFailed):
             await Gate().pair(port, server.folder.identity.fingerprint)
 
-    play(tmp_path, scenario)
 
-
-def test_a_wrong_pin_or_another_gateway_installs_nothing(tmp_path: Path) -> None:
-    async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
+async def test_a_wrong_pin_or_another_gateway_installs_nothing(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as (server, gate, _):
         port: int = server.server.port
         with pytest.raises(PairingFailed, match="another one was named"):
             await gate.pair(port, IdentityKey.new().fingerprint)
@@ -301,13 +277,11 @@ def test_a_wrong_pin_or_another_gateway_installs_nothing(tmp_path: Path) -> None
             await Gate().pair(port, server.folder.identity.fingerprint)
         assert server.membership is None
 
-    play(tmp_path, scenario)
 
-
-def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
+async def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
+    async with hosting(tmp_path) as (server, gate, _):
         endpoint = Endpoint.parse(f"wss://127.0.0.1:{server.server.port}")
         running = server._handshakes.running
 
@@ -338,8 +312,6 @@ def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
             await asyncio.sleep(0.01)
         set_step(60)
         assert (await paired(server, gate)) > 0
-
-    play(tmp_path, scenario)
 
 
 async def test_a_local_host_answers_this_user_on_its_socket_without_pairing(tmp_path: Path) -> None:
@@ -381,8 +353,9 @@ async def test_a_local_host_keeps_its_events_until_they_have_arrived(tmp_path: P
 
 
 @pytest.mark.parametrize("harm", ["mode", "link"])
-def test_p28_a_key_that_others_can_read_is_not_used(tmp_path: Path, harm: str) -> None:
-    play(tmp_path, lambda *_: asyncio.sleep(0))
+async def test_p28_a_key_that_others_can_read_is_not_used(tmp_path: Path, harm: str) -> None:
+    async with hosting(tmp_path):
+        pass
     key = tmp_path / "host" / "identity.key"
     if harm == "mode":
         key.chmod(0o644)
@@ -390,7 +363,8 @@ def test_p28_a_key_that_others_can_read_is_not_used(tmp_path: Path, harm: str) -
         key.rename(tmp_path / "elsewhere")
         key.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"identity\.key"):
-        play(tmp_path, lambda *_: asyncio.sleep(0))
+        async with hosting(tmp_path):
+            pass
 
 
 @pytest.mark.parametrize(

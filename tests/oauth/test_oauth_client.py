@@ -1,9 +1,9 @@
 """The client's half of OAuth against a real authorization server: discovery to revocation, and what it refuses."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
-import uvloop
 from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 
 from agent_gate.core.ports import SystemClock
@@ -26,7 +26,6 @@ from agent_gate.vault.oauth.tokens import OAuthRefusal, OAuthTokens, TokenEndpoi
 REDIRECT = "http://localhost:3100/auth/callback"
 RESOURCE = "http://127.0.0.1:9/mcp"
 GRANTS = ("authorization_code", "refresh_token")
-Scene = Callable[[Web, AuthorizationServer, Reach], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +34,15 @@ def authority() -> Iterator[AuthorizationProcess]:
         yield made
 
 
-def play(authority: AuthorizationProcess, scene: Scene) -> None:
-    async def main() -> None:
-        web, reach = Web(SystemClock()), Reach.of(RESOURCE)
-        try:
-            server = await find_server(web, authority.issuer, reach)
-            assert server is not None
-            await scene(web, server, reach)
-        finally:
-            await web.aclose()
-
-    uvloop.run(main())
+@asynccontextmanager
+async def reaching(authority: AuthorizationProcess) -> AsyncIterator[tuple[Web, AuthorizationServer, Reach]]:
+    web, reach = Web(SystemClock()), Reach.of(RESOURCE)
+    try:
+        server = await find_server(web, authority.issuer, reach)
+        assert server is not None
+        yield web, server, reach
+    finally:
+        await web.aclose()
 
 
 async def sign_in(
@@ -62,8 +59,8 @@ async def sign_in(
     return endpoint, await endpoint.redeem(came_back["code"], proof.verifier, REDIRECT)
 
 
-def test_a_person_consents_and_tokens_refresh_rotate_and_end(authority: AuthorizationProcess) -> None:
-    async def scene(web: Web, server: AuthorizationServer, reach: Reach) -> None:
+async def test_a_person_consents_and_tokens_refresh_rotate_and_end(authority: AuthorizationProcess) -> None:
+    async with reaching(authority) as (web, server, reach):
         endpoint, tokens = await sign_in(web, server, reach, authority)
         assert tokens.refresh_token
         assert tokens.expires_at is not None
@@ -76,11 +73,9 @@ def test_a_person_consents_and_tokens_refresh_rotate_and_end(authority: Authoriz
         assert refused.value.error == "invalid_grant"
         assert fresh.access_token not in str(refused.value)
 
-    play(authority, scene)
 
-
-def test_a_code_is_good_for_its_own_verifier_alone(authority: AuthorizationProcess) -> None:
-    async def scene(web: Web, server: AuthorizationServer, reach: Reach) -> None:
+async def test_a_code_is_good_for_its_own_verifier_alone(authority: AuthorizationProcess) -> None:
+    async with reaching(authority) as (web, server, reach):
         client = await register_client(web, server, REDIRECT, GRANTS, reach)
         proof = FlowProof.new()
         url = authorization_url(server, client, proof, REDIRECT, "mcp:read", RESOURCE)
@@ -89,11 +84,9 @@ def test_a_code_is_good_for_its_own_verifier_alone(authority: AuthorizationProce
         with pytest.raises(OAuthRefusal):
             await endpoint.redeem(code, FlowProof.new().verifier, REDIRECT)
 
-    play(authority, scene)
 
-
-def test_a_machine_gets_its_token_by_its_own_secret(authority: AuthorizationProcess) -> None:
-    async def scene(web: Web, server: AuthorizationServer, reach: Reach) -> None:
+async def test_a_machine_gets_its_token_by_its_own_secret(authority: AuthorizationProcess) -> None:
+    async with reaching(authority) as (web, server, reach):
         known = ConfiguredClient("machine", "a-secret-of-the-machine-client")
         client = configured_client(server, known)
         assert client is not None
@@ -107,11 +100,9 @@ def test_a_machine_gets_its_token_by_its_own_secret(authority: AuthorizationProc
         assert refused.value.error == "invalid_client"
         assert "another-secret" not in str(refused.value) + repr(wrong) + repr(known)
 
-    play(authority, scene)
 
-
-def test_a_code_typed_on_another_device_signs_in(authority: AuthorizationProcess) -> None:
-    async def scene(web: Web, server: AuthorizationServer, reach: Reach) -> None:
+async def test_a_code_typed_on_another_device_signs_in(authority: AuthorizationProcess) -> None:
+    async with reaching(authority) as (web, server, reach):
         client = configured_client(server, ConfiguredClient("device"))
         assert client is not None
         code = await start_device(web, server, client, "openid offline_access", reach)
@@ -127,8 +118,6 @@ def test_a_code_typed_on_another_device_signs_in(authority: AuthorizationProcess
         tokens = await poll_device(endpoint, code, SystemClock(), sleep)
         assert tokens.access_token
         assert waited == [5.0, 5.0]
-
-    play(authority, scene)
 
 
 class Answers(TokenEndpoint):

@@ -1,18 +1,16 @@
 """The handshake holds against whoever stands in the middle, answers late, replays, splices or lies."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.peers.handshakes import TOOL, MemoryLine, World, a_line
+from tests.peers.handshakes import TOOL, World, a_line
 
 from agent_gate.errors import PairingFailed
 from agent_gate.peers import joining
@@ -23,10 +21,6 @@ from agent_gate.peers.pairing import Candidate, Wish
 from agent_gate.peers.signing import IdentityKey, Transcript
 
 Message = dict[str, Any]
-
-
-def meet(world: World, near: MemoryLine, far: MemoryLine, wish: Wish | None = None) -> tuple[Any, Any]:
-    return uvloop.run(world.meet(near, far, wish))
 
 
 def assert_refused(world: World, ended: tuple[Any, Any], code: str | None = None) -> None:
@@ -42,10 +36,10 @@ def only(kind: str, change: Callable[[Message], Message]) -> Callable[[Message],
     return lambda message: [change(message) if message["type"] == kind else message]
 
 
-def test_both_sides_end_paired_with_one_certificate() -> None:
+async def test_both_sides_end_paired_with_one_certificate() -> None:
     world = World()
     near, far = a_line()
-    ours, theirs = meet(world, near, far)
+    ours, theirs = await world.meet(near, far)
     assert isinstance(ours, Candidate)
     assert isinstance(theirs, Membership)
     assert [leaf.fingerprint for leaf in world.ledger.active] == [theirs.fingerprint]
@@ -65,56 +59,58 @@ def test_both_sides_end_paired_with_one_certificate() -> None:
 
 
 @pytest.mark.parametrize("by", [121.0, -121.0, 5 * 365 * 86400.0])
-def test_p1_an_initiation_from_another_time_gets_an_error_and_nothing_else(by: float) -> None:
+async def test_p1_an_initiation_from_another_time_gets_an_error_and_nothing_else(by: float) -> None:
     world = World()
     world.remote_clock.by = by
     near, far = a_line()
-    assert_refused(world, meet(world, near, far), "CLOCK_SKEW")
+    assert_refused(world, await world.meet(near, far), "CLOCK_SKEW")
     assert [message["type"] for message in far.sent] == ["pair.error"]
 
 
-def test_p2_an_initiation_that_was_seen_is_refused() -> None:
+async def test_p2_an_initiation_that_was_seen_is_refused() -> None:
     world = World()
     near, far = a_line()
-    meet(world, near, far)
+    await world.meet(near, far)
     first = near.sent[0]
     near, far = a_line(to_remote=only("pair.init", lambda _message: first))
-    assert_refused(World(gateway=world.gateway, seen=world.seen), meet(world, near, far))
+    assert_refused(World(gateway=world.gateway, seen=world.seen), await world.meet(near, far))
     assert far.sent[0]["code"] == "REPLAYED"
 
 
-def test_p3_p4_only_the_configured_gateway_is_believed() -> None:
+async def test_p3_p4_only_the_configured_gateway_is_believed() -> None:
     other = IdentityKey.new()
     world = World(believed=other.public)
-    assert_refused(world, meet(world, *a_line()), "SIGNATURE_INVALID")
+    assert_refused(world, await world.meet(*a_line()), "SIGNATURE_INVALID")
 
     def pretend(message: Message) -> Message:
         gateway = {**message["gateway"], "public_key_ed25519": other.public_text}
         return {**message, "gateway": gateway}
 
     world = World(believed=other.public)
-    assert_refused(world, meet(world, *a_line(to_remote=only("pair.init", pretend))), "SIGNATURE_INVALID")
+    assert_refused(
+        world, await world.meet(*a_line(to_remote=only("pair.init", pretend))), "SIGNATURE_INVALID"
+    )
 
 
-def test_p5_another_certificate_on_the_line_is_somebody_in_the_middle() -> None:
+async def test_p5_another_certificate_on_the_line_is_somebody_in_the_middle() -> None:
     world = World()
     near, far = a_line(certificate="sha256:" + "cd" * 32)
-    assert_refused(world, meet(world, near, far), "IDENTITY_MISMATCH")
+    assert_refused(world, await world.meet(near, far), "IDENTITY_MISMATCH")
     assert [message["type"] for message in near.sent] == ["pair.init"]
 
 
-def test_p6_without_a_pin_and_without_a_person_nothing_is_paired() -> None:
+async def test_p6_without_a_pin_and_without_a_person_nothing_is_paired() -> None:
     world = World()
     near, far = a_line()
-    assert_refused(world, meet(world, near, far, Wish(TOOL, "wss://127.0.0.1:1")), "NOT_CONFIRMED")
+    assert_refused(world, await world.meet(near, far, Wish(TOOL, "wss://127.0.0.1:1")), "NOT_CONFIRMED")
     assert world.confirmed == [world.remote.fingerprint]
 
 
-def test_p7_a_wrong_pin_ends_it_before_the_challenge() -> None:
+async def test_p7_a_wrong_pin_ends_it_before_the_challenge() -> None:
     world = World()
     near, far = a_line()
     wish = Wish(TOOL, "wss://127.0.0.1:1", IdentityKey.new().fingerprint)
-    assert_refused(world, meet(world, near, far, wish), "IDENTITY_MISMATCH")
+    assert_refused(world, await world.meet(near, far, wish), "IDENTITY_MISMATCH")
     assert [message["type"] for message in near.sent] == ["pair.init"]
 
 
@@ -122,12 +118,12 @@ def test_p7_a_wrong_pin_ends_it_before_the_challenge() -> None:
     "component",
     [CertificateSubject("tool_host", "memory-east-2"), CertificateSubject("operator", "memory-east")],
 )
-def test_p10_p11_another_name_or_kind_is_refused(component: CertificateSubject) -> None:
+async def test_p10_p11_another_name_or_kind_is_refused(component: CertificateSubject) -> None:
     world = World(component=component)
-    assert_refused(world, meet(world, *a_line()), "IDENTITY_MISMATCH")
+    assert_refused(world, await world.meet(*a_line()), "IDENTITY_MISMATCH")
 
 
-def test_p12_the_right_answer_signed_for_another_handshake_is_refused() -> None:
+async def test_p12_the_right_answer_signed_for_another_handshake_is_refused() -> None:
     world = World()
 
     def sign_anew(message: Message) -> Message:
@@ -136,23 +132,23 @@ def test_p12_the_right_answer_signed_for_another_handshake_is_refused() -> None:
         return elsewhere.sign({k: v for k, v in message.items() if k != "sig_ed25519"}, world.remote)
 
     near, far = a_line(to_gateway=only("pair.challenge_response", sign_anew))
-    assert_refused(world, meet(world, near, far), "SIGNATURE_INVALID")
+    assert_refused(world, await world.meet(near, far), "SIGNATURE_INVALID")
     assert world.ledger.issued == []
 
 
-def test_a_component_takes_five_handshakes_a_minute() -> None:
+async def test_a_component_takes_five_handshakes_a_minute() -> None:
     world = World()
     for number in range(5):
         assert world.seen.is_new(f"earlier-{number}", "nonce", 0.0)
-    _ours, theirs = meet(world, *a_line())
+    _ours, theirs = await world.meet(*a_line())
     assert isinstance(theirs, PairingFailed)
     assert "a minute" in theirs.message
 
 
-def test_p13_parts_of_two_handshakes_do_not_fit_together() -> None:
+async def test_p13_parts_of_two_handshakes_do_not_fit_together() -> None:
     world = World()
     near, far = a_line()
-    meet(world, near, far)
+    await world.meet(near, far)
     earlier = {message["type"]: message for message in far.sent}
     for kind in earlier:
 
@@ -160,28 +156,28 @@ def test_p13_parts_of_two_handshakes_do_not_fit_together() -> None:
             return {**earlier[kind], "pairing_id": message["pairing_id"]}
 
         fresh = World(gateway=world.gateway, remote=world.remote)
-        assert_refused(fresh, meet(fresh, *a_line(to_gateway=only(kind, splice))), "SIGNATURE_INVALID")
+        assert_refused(fresh, await fresh.meet(*a_line(to_gateway=only(kind, splice))), "SIGNATURE_INVALID")
 
 
 @pytest.mark.parametrize("extra", [{"note": "x"}, {"version": "v2"}, {"pairing_id": "../../x"}])
-def test_p14_unknown_fields_and_forms_are_refused(extra: Message) -> None:
+async def test_p14_unknown_fields_and_forms_are_refused(extra: Message) -> None:
     world = World()
     near, far = a_line(to_gateway=lambda message: [{**message, **extra}])
-    assert_refused(world, meet(world, near, far))
+    assert_refused(world, await world.meet(near, far))
 
 
-def test_p14_a_repeated_field_is_refused() -> None:
+async def test_p14_a_repeated_field_is_refused() -> None:
     world = World()
 
     def repeat(message: Message) -> list[Message | str]:
         return ['{"type": "pair.identity", "type": "pair.identity", "version": "v1"}']
 
-    assert_refused(world, meet(world, *a_line(to_gateway=repeat)), "PROTOCOL")
+    assert_refused(world, await world.meet(*a_line(to_gateway=repeat)), "PROTOCOL")
 
 
 @pytest.mark.parametrize("kind", ["pair.identity", "pair.challenge_response", "pair.csr_request"])
 @pytest.mark.parametrize("harm", ["twice", "never", "early"])
-def test_p15_out_of_order_doubled_and_missing_messages_end_it(
+async def test_p15_out_of_order_doubled_and_missing_messages_end_it(
     kind: str, harm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.peers.pairing.STEP_SECONDS", 0.05)
@@ -195,10 +191,10 @@ def test_p15_out_of_order_doubled_and_missing_messages_end_it(
             return [{"type": "pair.csr_installed", "version": "v1", "pairing_id": message["pairing_id"]}]
         return [message, message] if harm == "twice" else held
 
-    assert_refused(world, meet(world, *a_line(to_gateway=meddle)))
+    assert_refused(world, await world.meet(*a_line(to_gateway=meddle)))
 
 
-def test_p20_a_forged_end_ends_nothing_well() -> None:
+async def test_p20_a_forged_end_ends_nothing_well() -> None:
     world = World()
 
     def forge(message: Message) -> list[Message | str]:
@@ -209,21 +205,21 @@ def test_p20_a_forged_end_ends_nothing_well() -> None:
         ]
 
     near, far = a_line(to_remote=forge)
-    _ours, theirs = meet(world, near, far)
+    _ours, theirs = await world.meet(near, far)
     assert isinstance(theirs, PairingFailed)
     assert world.installed == []
     assert world.ledger.active == []
 
 
-def test_a_certificate_that_is_not_confirmed_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_certificate_that_is_not_confirmed_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_gate.peers.pairing.INSTALL_SECONDS", 0.05)
     world = World()
     near, far = a_line(to_gateway=lambda m: [] if m["type"] == "pair.csr_installed" else [m])
-    assert_refused(world, meet(world, near, far), "TIMEOUT")
+    assert_refused(world, await world.meet(near, far), "TIMEOUT")
     assert len(world.ledger.revoked) == 1
 
 
-def test_a_lost_last_message_leaves_the_component_paired(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_last_message_leaves_the_component_paired(monkeypatch: pytest.MonkeyPatch) -> None:
     def lose_patience(message: Message) -> list[Message | str]:
         """With the last message only, however slow the machine is with those before."""
         if message["type"] == "pair.csr_installed":
@@ -232,14 +228,14 @@ def test_a_lost_last_message_leaves_the_component_paired(monkeypatch: pytest.Mon
 
     world = World()
     near, far = a_line(lambda m: [] if m["type"] == "pair.complete" else [m], lose_patience)
-    ours, _theirs = meet(world, near, far)
+    ours, _theirs = await world.meet(near, far)
     assert isinstance(ours, Candidate)
     assert len(world.ledger.active) == len(world.installed) == 1
 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_whoever_changes_anything_on_the_way_pairs_nobody(data: st.DataObject) -> None:
+async def test_whoever_changes_anything_on_the_way_pairs_nobody(data: st.DataObject) -> None:
     """Any one field of any one message changed, in either direction."""
     kinds = ["pair.init", "pair.identity", "pair.challenge", "pair.challenge_response", "pair.csr_request"]
     kind = data.draw(st.sampled_from([*kinds, "pair.csr_issued", "pair.csr_installed"]))
@@ -262,12 +258,7 @@ def test_whoever_changes_anything_on_the_way_pairs_nobody(data: st.DataObject) -
 
     world = World()
     meddle = only(kind, change)
-
-    async def main() -> tuple[Any, Any]:
-        near, far = a_line(meddle, meddle)
-        return await world.meet(near, far)
-
-    ended = asyncio.run(main())
+    ended = await world.meet(*a_line(meddle, meddle))
     if changed and changed[0]:
         assert not (isinstance(ended[0], Candidate) and isinstance(ended[1], Membership)), ended
         if kind != "pair.csr_issued":
@@ -281,7 +272,7 @@ HARMS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(there=HARMS, back=HARMS)
-def test_messages_that_come_twice_late_or_not_at_all_pair_nobody_wrongly(
+async def test_messages_that_come_twice_late_or_not_at_all_pair_nobody_wrongly(
     there: list[str], back: list[str]
 ) -> None:
     """Both directions at once: each message passes, is dropped, doubled, held back behind the next, or replaced by an
@@ -306,15 +297,11 @@ def test_messages_that_come_twice_late_or_not_at_all_pair_nobody_wrongly(
         return meddle
 
     world = World()
-
-    async def main() -> tuple[Any, Any]:
-        return await world.meet(*a_line(meddling(there), meddling(back)))
-
     with pytest.MonkeyPatch.context() as patch:
         for name in ("STEP_SECONDS", "INSTALL_SECONDS"):
             patch.setattr(f"agent_gate.peers.pairing.{name}", 0.02)
             patch.setattr(f"agent_gate.peers.joining.{name}", 0.02)
-        ours, _theirs = asyncio.run(main())
+        ours, _theirs = await world.meet(*a_line(meddling(there), meddling(back)))
     assert len(world.installed) <= 1
     assert len(world.ledger.active) <= len(world.ledger.issued) <= 1
     if isinstance(ours, Candidate):

@@ -1,11 +1,11 @@
 """Peers on record: what was issued, what counts now, and what a revocation or a crash leaves behind."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.peers.handshakes import TOOL, ShiftedClock
@@ -23,7 +23,6 @@ from agent_gate.vault.vault import Vault
 
 AUTHORITY = Authority.new("home", SystemClock.now())
 URI = component_uri("home", TOOL.component_type, TOOL.component_id)
-Scenario = Callable[[Store, Peers, ShiftedClock], Awaitable[None]]
 
 
 def candidate(subject: CertificateSubject = TOOL, key: IdentityKey | None = None) -> Candidate:
@@ -38,19 +37,17 @@ def a_leaf(
     return AUTHORITY.issue(private.public_key(), subject, clock.now())
 
 
-def play(tmp_path: Path, scenario: Scenario) -> None:
-    async def main() -> None:
-        async with opened(StoreSettings(path=tmp_path / "data" / "gate.db")) as store:
-            clock = ShiftedClock()
-            peers = Peers(store, clock)
-            await peers.load()
-            await scenario(store, peers, clock)
-
-    uvloop.run(main())
+@asynccontextmanager
+async def loaded(folder: Path) -> AsyncIterator[tuple[Store, Peers, ShiftedClock]]:
+    async with opened(StoreSettings(path=folder / "data" / "gate.db")) as store:
+        clock = ShiftedClock()
+        peers = Peers(store, clock)
+        await peers.load()
+        yield store, peers, clock
 
 
-def test_only_the_current_certificate_of_an_active_peer_is_let_in(tmp_path: Path) -> None:
-    async def scenario(store: Store, peers: Peers, clock: ShiftedClock) -> None:
+async def test_only_the_current_certificate_of_an_active_peer_is_let_in(tmp_path: Path) -> None:
+    async with loaded(tmp_path) as (store, peers, clock):
         leaf, who = a_leaf(clock), candidate()
         await peers.note_issued(who, leaf)
         with pytest.raises(PairingRequired):
@@ -68,11 +65,9 @@ def test_only_the_current_certificate_of_an_active_peer_is_let_in(tmp_path: Path
         await again.load()
         assert again.authorize(newer.fingerprint, URI, "home").name == "memory-east"
 
-    play(tmp_path, scenario)
 
-
-def test_a_revoked_or_expired_certificate_is_refused_at_the_next_request(tmp_path: Path) -> None:
-    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+async def test_a_revoked_or_expired_certificate_is_refused_at_the_next_request(tmp_path: Path) -> None:
+    async with loaded(tmp_path) as (_, peers, clock):
         leaf, who = a_leaf(clock), candidate()
         await peers.note_issued(who, leaf)
         await peers.activate(who, leaf)
@@ -85,8 +80,6 @@ def test_a_revoked_or_expired_certificate_is_refused_at_the_next_request(tmp_pat
             peers.authorize(leaf.fingerprint, URI, "home")
         with pytest.raises(InvalidArgs):
             await peers.revoke("memory-east")
-
-    play(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +101,17 @@ def test_a_certificate_is_for_what_its_component_does_and_names_it_once(
     assert leaf.names() == [f"spiffe://home/{subject.component_type}/a"]
 
 
-def test_p19_a_key_that_was_certified_for_another_component_is_refused(tmp_path: Path) -> None:
-    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+async def test_p19_a_key_that_was_certified_for_another_component_is_refused(tmp_path: Path) -> None:
+    async with loaded(tmp_path) as (_, peers, clock):
         key = ec.generate_private_key(ec.SECP256R1())
         await peers.note_issued(candidate(), a_leaf(clock, key=key))
         other = CertificateSubject("tool_host", "other")
         with pytest.raises(PairingFailed, match="memory-east"):
             await peers.note_issued(candidate(other), a_leaf(clock, other, key))
 
-    play(tmp_path, scenario)
 
-
-def test_nothing_is_issued_while_the_clock_is_behind_what_was_issued(tmp_path: Path) -> None:
-    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+async def test_nothing_is_issued_while_the_clock_is_behind_what_was_issued(tmp_path: Path) -> None:
+    async with loaded(tmp_path) as (_, peers, clock):
         await peers.note_issued(candidate(), a_leaf(clock))
         clock.by = -301.0
         with pytest.raises(PairingFailed, match="clock"):
@@ -128,11 +119,9 @@ def test_nothing_is_issued_while_the_clock_is_behind_what_was_issued(tmp_path: P
         clock.by = -200.0
         await peers.note_issued(candidate(), a_leaf(clock))
 
-    play(tmp_path, scenario)
 
-
-def test_a_name_in_use_is_not_taken_over_by_another_key(tmp_path: Path) -> None:
-    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+async def test_a_name_in_use_is_not_taken_over_by_another_key(tmp_path: Path) -> None:
+    async with loaded(tmp_path) as (_, peers, clock):
         leaf, who = a_leaf(clock), candidate()
         await peers.note_issued(who, leaf)
         await peers.activate(who, leaf)
@@ -144,11 +133,9 @@ def test_a_name_in_use_is_not_taken_over_by_another_key(tmp_path: Path) -> None:
         await peers.activate(stranger, fresh)
         assert peers.authorize(fresh.fingerprint, URI, "home").status == "active"
 
-    play(tmp_path, scenario)
 
-
-def test_p21_what_a_crash_left_issued_is_revoked_and_never_confirmed(tmp_path: Path) -> None:
-    async def scenario(store: Store, peers: Peers, clock: ShiftedClock) -> None:
+async def test_p21_what_a_crash_left_issued_is_revoked_and_never_confirmed(tmp_path: Path) -> None:
+    async with loaded(tmp_path) as (store, peers, clock):
         leaf, who = a_leaf(clock), candidate()
         await peers.note_issued(who, leaf)
         clock.by = 601.0
@@ -158,13 +145,11 @@ def test_p21_what_a_crash_left_issued_is_revoked_and_never_confirmed(tmp_path: P
             await peers.activate(who, leaf)
         assert peers.known() == []
 
-    play(tmp_path, scenario)
 
-
-def test_the_identity_stays_and_its_authority_is_nowhere_in_plain(tmp_path: Path) -> None:
+async def test_the_identity_stays_and_its_authority_is_nowhere_in_plain(tmp_path: Path) -> None:
     folder = tmp_path / "data"
 
-    async def main() -> str:
+    async def start() -> str:
         async with opened(StoreSettings(path=folder / "gate.db")) as store:
             vault = Vault(store, SystemClock(), folder, "home", {})
             await vault.open()
@@ -173,7 +158,7 @@ def test_the_identity_stays_and_its_authority_is_nowhere_in_plain(tmp_path: Path
         assert [path for path in folder.rglob("*") if path.is_file() and secret in path.read_bytes()] == []
         return identity.key.fingerprint + identity.authority.pem
 
-    assert uvloop.run(main()) == uvloop.run(main())
+    assert await start() == await start()
 
 
 def give_away(path: Path) -> None:
@@ -183,16 +168,16 @@ def give_away(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", ["file", "folder", "link", "owner"])
-def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path, harm: str) -> None:
+async def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path, harm: str) -> None:
     folder = tmp_path / "data"
 
-    async def main() -> None:
+    async def start() -> None:
         async with opened(StoreSettings(path=folder / "gate.db")) as store:
             vault = Vault(store, SystemClock(), folder, "home", {})
             await vault.open()
             await ensure_identity(folder, vault, "home", SystemClock(), store)
 
-    uvloop.run(main())
+    await start()
     key = folder / "peers" / "identity.key"
     if harm == "file":
         key.chmod(0o640)
@@ -204,4 +189,4 @@ def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path
         key.rename(tmp_path / "moved")
         key.symlink_to(tmp_path / "moved")
     with pytest.raises(ConfigError, match="peers"):
-        uvloop.run(main())
+        await start()

@@ -1,8 +1,8 @@
-import asyncio
 import json
+from contextlib import asynccontextmanager
 
 import pytest
-from tests.calls.small_calls import Clock
+from tests.calls.small_calls import Clock, opened
 
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.discovery.tokens import fits
@@ -12,21 +12,15 @@ from agent_gate.results.artifacts import Artifacts, handle_of
 from agent_gate.results.handles import find_handles, substitute
 from agent_gate.results.reading import ResultReading, read_result
 from agent_gate.results.views import view
-from agent_gate.store import StoreSettings, open_store
 
 PI, CODER = Caller(name="pi"), Caller(name="coder")
 
 
-def with_store(tmp_path, story):
-    async def main():
-        store = open_store(StoreSettings(path=tmp_path / "gate.db"))
-        try:
-            clock = Clock()
-            return await story(Artifacts(store, clock, lifetime=60), clock, store)
-        finally:
-            await store.close()
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def keeping(folder):
+    clock = Clock()
+    async with opened(folder) as store:
+        yield Artifacts(store, clock, lifetime=60), clock, store
 
 
 def call(caller=PI):
@@ -37,8 +31,8 @@ def body(value):
     return Result(json.dumps(value).encode())
 
 
-def test_a_result_is_kept_whole_and_read_back_by_its_caller(tmp_path):
-    async def story(artifacts, clock, store):
+async def test_a_result_is_kept_whole_and_read_back_by_its_caller(tmp_path):
+    async with keeping(tmp_path) as (artifacts, *_):
         mine = call()
         kept = await artifacts.save(mine, body({"rows": [1, 2, 3]}))
         assert kept.handle == handle_of(mine.id)
@@ -46,32 +40,26 @@ def test_a_result_is_kept_whole_and_read_back_by_its_caller(tmp_path):
         reading = (await artifacts.load(kept.handle, PI)).read()
         assert view(reading, {"type": "jsonpath", "path": "$.rows[2]"}, fits).text == "3"
 
-    with_store(tmp_path, story)
 
-
-def test_two_calls_of_one_tool_have_two_artifacts(tmp_path):
-    async def story(artifacts, clock, store):
+async def test_two_calls_of_one_tool_have_two_artifacts(tmp_path):
+    async with keeping(tmp_path) as (artifacts, *_):
         first = await artifacts.save(call(), body("first"))
         second = await artifacts.save(call(), body("second"))
         assert (await artifacts.load(first.handle, PI)).read().text == "first"
         assert (await artifacts.load(second.handle, PI)).read().text == "second"
 
-    with_store(tmp_path, story)
 
-
-def test_a_call_stores_once_and_the_first_body_stays(tmp_path):
-    async def story(artifacts, clock, store):
+async def test_a_call_stores_once_and_the_first_body_stays(tmp_path):
+    async with keeping(tmp_path) as (artifacts, _, store):
         mine = call()
         kept = await artifacts.save(mine, body("first"))
         await artifacts.save(mine, body("second"))
         assert (await artifacts.load(kept.handle, PI)).read().text == "first"
         assert await store.read("SELECT count(*) FROM artifacts") == [(1,)]
 
-    with_store(tmp_path, story)
 
-
-def test_another_callers_handle_answers_like_an_unknown_one(tmp_path):
-    async def story(artifacts, clock, store):
+async def test_another_callers_handle_answers_like_an_unknown_one(tmp_path):
+    async with keeping(tmp_path) as (artifacts, *_):
         kept = await artifacts.save(call(), body("secret"))
         failures = []
         for handle, caller in ((kept.handle, CODER), (handle_of("0" * 32), CODER)):
@@ -80,30 +68,24 @@ def test_another_callers_handle_answers_like_an_unknown_one(tmp_path):
             failures.append(caught.value.message)
         assert failures[0] == failures[1]
 
-    with_store(tmp_path, story)
-
 
 @pytest.mark.parametrize(
     "handle", ["", "x", "result:", "result:zz", "result:" + "0" * 33, "result:" + "0" * 32 + "\n"]
 )
-def test_what_is_no_handle_says_so(tmp_path, handle):
-    async def story(artifacts, clock, store):
+async def test_what_is_no_handle_says_so(tmp_path, handle):
+    async with keeping(tmp_path) as (artifacts, *_):
         with pytest.raises(ViewFailed, match="not a handle"):
             await artifacts.load(handle, PI)
 
-    with_store(tmp_path, story)
 
-
-def test_an_expired_artifact_is_gone_and_swept(tmp_path):
-    async def story(artifacts, clock, store):
+async def test_an_expired_artifact_is_gone_and_swept(tmp_path):
+    async with keeping(tmp_path) as (artifacts, clock, store):
         kept = await artifacts.save(call(), body("old"))
         clock.time += 61
         with pytest.raises(ViewFailed, match="expired"):
             await artifacts.load(kept.handle, PI)
         assert await artifacts.sweep() == 1
         assert await store.read("SELECT count(*) FROM artifacts") == [(0,)]
-
-    with_store(tmp_path, story)
 
 
 HANDLE = handle_of("ab" * 16)

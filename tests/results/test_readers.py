@@ -5,10 +5,11 @@ import json
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import psutil
 import pytest
-from tests.calls.small_calls import ANNA, SmallCalls, in_force, opened, told
+from tests.calls.small_calls import ANNA, SmallCalls, in_force, opened
 from tests.calls.test_shaping import case
 
 from agent_gate.access.view import View
@@ -47,23 +48,21 @@ def hoard(_text, _budget):
     return bool(bytearray(reading_child.MEMORY * 2))
 
 
-def run(story):
-    async def told_and_closed():
-        found = Readers(fits)
-        try:
-            await story(found)
-        finally:
-            found.close()
-
-    asyncio.run(told_and_closed())
+@contextmanager
+def reading():
+    found = Readers(fits)
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 def children():
     return {one.pid for one in psutil.Process().children()}
 
 
-def test_a_large_result_is_read_in_another_process_which_is_used_again():
-    async def story(found):
+async def test_a_large_result_is_read_in_another_process_which_is_used_again():
+    with reading() as found:
         before = children()
         assert (await found.work("a", LAST, [WORDS])).text == "19999: word 19999"
         [first] = children() - before
@@ -72,46 +71,38 @@ def test_a_large_result_is_read_in_another_process_which_is_used_again():
         found.close()
         assert children() == before
 
-    run(story)
 
-
-def test_its_environment_has_none_of_the_gateways_variables(monkeypatch):
+async def test_its_environment_has_none_of_the_gateways_variables(monkeypatch):
     monkeypatch.setenv("SOME_TOKEN", "very-secret")
 
-    async def story(found):
+    with reading() as found:
         before = children()
         await found.work("a", LAST, [WORDS])
         [child] = children() - before
         assert set(psutil.Process(child).environ()) <= {"PYTHONPATH", "SYSTEMROOT", "LC_CTYPE"}
 
-    run(story)
 
-
-def test_a_small_result_is_read_at_once():
-    async def story(found):
+async def test_a_small_result_is_read_at_once():
+    with reading() as found:
         before = children()
         assert (await found.work("a", ViewJob({"type": "head"}), [stored("x" * (SMALL - 2))])).text
         assert children() == before
 
-    run(story)
 
-
-def test_what_is_wrong_with_a_selector_is_said_as_if_it_were_read_here():
-    async def story(found):
+async def test_what_is_wrong_with_a_selector_is_said_as_if_it_were_read_here():
+    with reading() as found:
         with pytest.raises(InvalidArgs, match="The pattern cannot be used"):
             await found.work("a", ViewJob({"type": "grep", "pattern": "("}), [WORDS])
         with pytest.raises(ViewFailed, match="This result is not JSON"):
             await found.work("a", ViewJob({"type": "json_keys"}), [WORDS])
         assert (await found.work("a", LAST, [WORDS])).text
 
-    run(story)
-
 
 @pytest.mark.parametrize(
     ("counter", "said"), [(crash, "ended before it was done"), (hoard, "more memory than there is")]
 )
-def test_a_reader_that_cannot_go_on_fails_one_view_and_no_other(counter, said):
-    async def story(found):
+async def test_a_reader_that_cannot_go_on_fails_one_view_and_no_other(counter, said):
+    with reading() as found:
         found._fits = counter
         with pytest.raises(ViewFailed, match=said):
             await found.work("a", LAST, [WORDS])
@@ -119,13 +110,11 @@ def test_a_reader_that_cannot_go_on_fails_one_view_and_no_other(counter, said):
         found._fits = fits
         assert (await found.work("a", LAST, [WORDS])).text
 
-    run(story)
 
-
-def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(monkeypatch):
+async def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(monkeypatch):
     monkeypatch.setattr(readers, "SECONDS", 3)
 
-    async def story(found):
+    with reading() as found:
         cold = children()
         assert (await found.work("b", LAST, [WORDS])).text
         warm, before = found._idle.pop(), children()
@@ -145,10 +134,8 @@ def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(mo
         while children() != cold:
             await asyncio.sleep(0.01)
 
-    run(story)
 
-
-def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypatch):
+async def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypatch):
     going_on, in_time, really_end = threading.Event(), [], readers._end
 
     def end_later(process):
@@ -158,7 +145,7 @@ def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypatch):
     monkeypatch.setattr(readers, "SECONDS", 0.5)
     monkeypatch.setattr(readers, "_end", end_later)
 
-    async def story(found):
+    with reading() as found:
         found._fits = never_fits
         with pytest.raises(GatewayError):
             await found.work("a", LAST, [WORDS])
@@ -169,11 +156,9 @@ def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypatch):
             await asyncio.sleep(0.01)
         assert all(in_time)
 
-    run(story)
 
-
-def test_who_leaves_ends_the_work_that_was_done_for_them():
-    async def story(found):
+async def test_who_leaves_ends_the_work_that_was_done_for_them():
+    with reading() as found:
         before = children()
         found._fits = never_fits
         task = asyncio.ensure_future(found.work("a", LAST, [WORDS]))
@@ -185,13 +170,12 @@ def test_who_leaves_ends_the_work_that_was_done_for_them():
             await asyncio.sleep(0.01)
         assert task.cancelled()
 
-    run(story)
 
-
-def test_those_who_wait_hold_no_result_in_memory():
+async def test_those_who_wait_hold_no_result_in_memory():
     loaded = []
 
-    async def story(found):
+    with reading() as found:
+
         async def load():
             loaded.append(1)
             await go_on.wait()
@@ -205,58 +189,47 @@ def test_those_who_wait_hold_no_result_in_memory():
         go_on.set()
         await asyncio.gather(*tasks)
 
-    run(story)
+
+async def test_a_view_of_a_stored_result_goes_through_the_lanes(tmp_path):
+    async with opened(tmp_path) as store:
+        gate = SmallCalls(store)
+        found = Readers(fits)
+        visible = View(gate.shelf, Policy).tools
+        meta = MetaTools(gate.calls, gate.shelf, visible, gate.artifacts, fits, readers=found)
+        kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
+        seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
+        assert seen.text == "19999: word 19999"
+        with pytest.raises(GatewayError, match="There is no such"):
+            await meta.view(Caller(name="eve"), ViewArgs(handle=kept.handle, selector=LAST.selector))
+        found.close()
 
 
-def test_a_view_of_a_stored_result_goes_through_the_lanes(tmp_path):
-    async def story():
-        async with opened(tmp_path) as store:
-            gate = SmallCalls(store)
-            found = Readers(fits)
-            visible = View(gate.shelf, Policy).tools
-            meta = MetaTools(gate.calls, gate.shelf, visible, gate.artifacts, fits, readers=found)
-            kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
-            seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
-            assert seen.text == "19999: word 19999"
-            with pytest.raises(GatewayError, match="There is no such"):
-                await meta.view(Caller(name="eve"), ViewArgs(handle=kept.handle, selector=LAST.selector))
-            found.close()
-
-    told(story)
-
-
-def test_a_result_that_cannot_be_summarised_in_time_is_stored_whole_and_says_so(tmp_path, monkeypatch):
+async def test_a_result_that_cannot_be_summarised_in_time_is_stored_whole_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "SECONDS", 0.2)
 
-    async def story():
-        async with opened(tmp_path) as store:
-            gate, found = SmallCalls(store), Readers(never_fits)
-            shaper = Shaper(gate.artifacts, fits, in_force(budget=100), found)
-            large = Result(json.dumps("x " * LARGE).encode())
-            envelope = json.loads((await shaper(case("gateway"), large)).body)
-            assert "stored whole" in envelope["summary"]
-            assert "took longer" in envelope["summary"]
-            [artifact] = envelope["artifacts"]
-            assert (await gate.artifacts.load(artifact["handle"], Caller(name="pi"))).body == large.body
-
-    told(story)
+    async with opened(tmp_path) as store:
+        gate, found = SmallCalls(store), Readers(never_fits)
+        shaper = Shaper(gate.artifacts, fits, in_force(budget=100), found)
+        large = Result(json.dumps("x " * LARGE).encode())
+        envelope = json.loads((await shaper(case("gateway"), large)).body)
+        assert "stored whole" in envelope["summary"]
+        assert "took longer" in envelope["summary"]
+        [artifact] = envelope["artifacts"]
+        assert (await gate.artifacts.load(artifact["handle"], Caller(name="pi"))).body == large.body
 
 
-def test_several_results_that_are_too_large_together_are_refused_before_they_are_read(tmp_path, monkeypatch):
-    async def story():
-        async with opened(tmp_path) as store:
-            gate = SmallCalls(store)
-            kept = [
-                await gate.artifacts.save(gate.call(), Result(b'"' + b"x" * 100 + b'"')) for _ in range(2)
-            ]
-            handles = [one.handle for one in kept]
-            assert len(await gate.artifacts.find_all(handles, ANNA, SMALL)) == 2
-            monkeypatch.setattr("agent_gate.results.artifacts.MOST_BYTES", 150)
-            assert len(await gate.artifacts.find_all(handles[:1], ANNA, SMALL)) == 1
-            with pytest.raises(InvalidArgs, match="too large together"):
-                await gate.artifacts.find_all(handles, ANNA, SMALL)
-
-    told(story)
+async def test_several_results_that_are_too_large_together_are_refused_before_they_are_read(
+    tmp_path, monkeypatch
+):
+    async with opened(tmp_path) as store:
+        gate = SmallCalls(store)
+        kept = [await gate.artifacts.save(gate.call(), Result(b'"' + b"x" * 100 + b'"')) for _ in range(2)]
+        handles = [one.handle for one in kept]
+        assert len(await gate.artifacts.find_all(handles, ANNA, SMALL)) == 2
+        monkeypatch.setattr("agent_gate.results.artifacts.MOST_BYTES", 150)
+        assert len(await gate.artifacts.find_all(handles[:1], ANNA, SMALL)) == 1
+        with pytest.raises(InvalidArgs, match="too large together"):
+            await gate.artifacts.find_all(handles, ANNA, SMALL)
 
 
 class Watched:
@@ -275,44 +248,35 @@ class Watched:
         return rows
 
 
-def test_a_large_result_in_a_file_is_never_fetched_into_the_gateway(tmp_path):
-    async def story():
-        async with opened(tmp_path) as real:
-            store = Watched(real)
-            gate = SmallCalls(store)
-            meta = MetaTools(gate.calls, gate.shelf, lambda _caller: (), gate.artifacts, fits)
-            kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
-            seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
-            assert seen.text == "19999: word 19999"
-            assert store.largest < SMALL
-
-    told(story)
+async def test_a_large_result_in_a_file_is_never_fetched_into_the_gateway(tmp_path):
+    async with opened(tmp_path) as real:
+        store = Watched(real)
+        gate = SmallCalls(store)
+        meta = MetaTools(gate.calls, gate.shelf, lambda _caller: (), gate.artifacts, fits)
+        kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
+        seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
+        assert seen.text == "19999: word 19999"
+        assert store.largest < SMALL
 
 
-def test_a_store_that_cannot_be_opened_beside_the_gateway_is_said_in_words():
-    async def story(found):
-        with pytest.raises(ViewFailed, match="The store cannot be read"):
-            await found.work(
-                "a",
-                LAST,
-                lambda: answered([InStore("application/json", 1 << 20, "result:0", "/nowhere/gate.db")]),
-            )
-
-    run(story)
+async def test_a_store_that_cannot_be_opened_beside_the_gateway_is_said_in_words():
+    with reading() as found, pytest.raises(ViewFailed, match="The store cannot be read"):
+        await found.work(
+            "a",
+            LAST,
+            lambda: answered([InStore("application/json", 1 << 20, "result:0", "/nowhere/gate.db")]),
+        )
 
 
-def test_a_result_that_went_before_its_turn_came_is_said_to_be_gone(tmp_path):
-    async def story():
-        async with opened(tmp_path) as store:
-            readers_of_it = Readers(fits)
-            try:
-                there = InStore("application/json", 1 << 20, "result:" + "0" * 32, str(store.file))
-                with pytest.raises(ViewFailed, match="There is no such artifact"):
-                    await readers_of_it.work("a", LAST, lambda: answered([there]))
-            finally:
-                readers_of_it.close()
-
-    told(story)
+async def test_a_result_that_went_before_its_turn_came_is_said_to_be_gone(tmp_path):
+    async with opened(tmp_path) as store:
+        readers_of_it = Readers(fits)
+        try:
+            there = InStore("application/json", 1 << 20, "result:" + "0" * 32, str(store.file))
+            with pytest.raises(ViewFailed, match="There is no such artifact"):
+                await readers_of_it.work("a", LAST, lambda: answered([there]))
+        finally:
+            readers_of_it.close()
 
 
 async def answered(value):

@@ -1,7 +1,7 @@
 """Families of tokens over a real store, with a clock that a test moves: grace, reuse, ends, and another gateway."""
 
 import pytest
-from tests.calls.small_calls import Clock, opened, told
+from tests.calls.small_calls import Clock, opened
 
 from agent_gate.access.sign_in.consents import AgreedTerms
 from agent_gate.access.sign_in.families import ACCESS_SECONDS, GRACE_SECONDS, MOST_LIVE, NewSignIn, SignedIn
@@ -35,16 +35,8 @@ class SmallFamilies:
             return None
 
 
-def over_a_store(tmp_path, work):
-    async def story():
-        async with opened(tmp_path) as store:
-            await work(store)
-
-    told(story)
-
-
-def test_a_replayed_refresh_token_ends_its_whole_family(tmp_path):
-    async def work(store):
+async def test_a_replayed_refresh_token_ends_its_whole_family(tmp_path):
+    async with opened(tmp_path) as store:
         gate = SmallFamilies(store, Clock())
         first = await gate.open()
         second = await gate.signed_in.refresh(first.refresh, "c1")
@@ -55,11 +47,9 @@ def test_a_replayed_refresh_token_ends_its_whole_family(tmp_path):
         with pytest.raises(SignInFault):
             await gate.signed_in.refresh(second.refresh, "c1")
 
-    over_a_store(tmp_path, work)
 
-
-def test_within_the_grace_each_sender_gets_a_pair_that_goes_on(tmp_path):
-    async def work(store):
+async def test_within_the_grace_each_sender_gets_a_pair_that_goes_on(tmp_path):
+    async with opened(tmp_path) as store:
         gate = SmallFamilies(store, Clock())
         first = await gate.open()
         second = await gate.signed_in.refresh(first.refresh, "c1")
@@ -70,11 +60,9 @@ def test_within_the_grace_each_sender_gets_a_pair_that_goes_on(tmp_path):
         assert await gate.signed_in.refresh(second.refresh, "c1")
         assert await gate.signed_in.refresh(third.refresh, "c1")
 
-    over_a_store(tmp_path, work)
 
-
-def test_a_client_that_asks_for_tokens_without_end_is_told_to_wait_and_loses_nothing(tmp_path):
-    async def work(store):
+async def test_a_client_that_asks_for_tokens_without_end_is_told_to_wait_and_loses_nothing(tmp_path):
+    async with opened(tmp_path) as store:
         gate = SmallFamilies(store, Clock())
         pair = await gate.open()
         for _ in range(MOST_LIVE - 1):
@@ -89,11 +77,9 @@ def test_a_client_that_asks_for_tokens_without_end_is_told_to_wait_and_loses_not
         gate.clock.time += ACCESS_SECONDS
         assert (await gate.signed_in.refresh(pair.refresh, "c1")).access
 
-    over_a_store(tmp_path, work)
 
-
-def test_an_access_token_ends_after_its_hour_and_its_session_goes_on(tmp_path):
-    async def work(store):
+async def test_an_access_token_ends_after_its_hour_and_its_session_goes_on(tmp_path):
+    async with opened(tmp_path) as store:
         gate = SmallFamilies(store, Clock())
         pair = await gate.open()
         proof = gate.tokens.proof(pair.access)
@@ -110,11 +96,9 @@ def test_an_access_token_ends_after_its_hour_and_its_session_goes_on(tmp_path):
         with pytest.raises(SignInFault):
             await gate.signed_in.refresh(pair.refresh, "c1")
 
-    over_a_store(tmp_path, work)
 
-
-def test_any_gateway_goes_on_with_what_another_began_and_hears_of_its_end(tmp_path):
-    async def work(store):
+async def test_any_gateway_goes_on_with_what_another_began_and_hears_of_its_end(tmp_path):
+    async with opened(tmp_path) as store:
         clock = Clock()
         here, there = SmallFamilies(store, clock), SmallFamilies(store, clock)
         pair = await here.open()
@@ -129,11 +113,9 @@ def test_any_gateway_goes_on_with_what_another_began_and_hears_of_its_end(tmp_pa
         with pytest.raises(SignInFault):
             await here.signed_in.refresh(fresh.refresh, "c1")
 
-    over_a_store(tmp_path, work)
 
-
-def test_a_token_for_another_address_of_the_gateway_does_not_count(tmp_path):
-    async def work(store):
+async def test_a_token_for_another_address_of_the_gateway_does_not_count(tmp_path):
+    async with opened(tmp_path) as store:
         gate = SmallFamilies(store, Clock())
         pair = await gate.open()
         moved = SignedIn(store, gate.clock, {"https://new.example/mcp": "/mcp"}.get, lambda: Caller(name=""))
@@ -142,11 +124,9 @@ def test_a_token_for_another_address_of_the_gateway_does_not_count(tmp_path):
         with pytest.raises(SignInFault):
             await moved.refresh(pair.refresh, "c1")
 
-    over_a_store(tmp_path, work)
 
-
-def test_no_token_is_in_the_store_as_it_is(tmp_path):
-    async def work(store):
+async def test_no_token_is_in_the_store_as_it_is(tmp_path):
+    async with opened(tmp_path) as store:
         gate = SmallFamilies(store, Clock())
         pair = await gate.open()
         for file in tmp_path.glob("gate.db*"):
@@ -154,5 +134,3 @@ def test_no_token_is_in_the_store_as_it_is(tmp_path):
             assert pair.access.encode() not in kept
             assert pair.refresh.encode() not in kept
         assert pair.access not in repr(pair)
-
-    over_a_store(tmp_path, work)

@@ -39,19 +39,16 @@ async def _until_healthy(store: Store) -> None:
     await eventually(healthy, 20)
 
 
-def test_a_session_ended_while_idle_is_replaced_unnoticed(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await store.write(step("one"))
-            await values(store)
-            assert postgres.server().signal_backends("agent-gate home", signal.SIGTERM) == 2
-            await store.write(step("two"))
-            assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
-
-    asyncio.run(story())
+async def test_a_session_ended_while_idle_is_replaced_unnoticed(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await store.write(step("one"))
+        await values(store)
+        assert postgres.server().signal_backends("agent-gate home", signal.SIGTERM) == 2
+        await store.write(step("two"))
+        assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
 
 
-def test_a_stopped_server_refuses_keeps_what_was_posted_and_heals(tmp_path: Path) -> None:
+async def test_a_stopped_server_refuses_keeps_what_was_posted_and_heals(tmp_path: Path) -> None:
     binaries = postgres.find_binaries()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed")
@@ -59,7 +56,7 @@ def test_a_stopped_server_refuses_keeps_what_was_posted_and_heals(tmp_path: Path
     server.start()
     try:
         settings = StoreSettings(type="postgres", url=server.new_database(), chain="home")
-        asyncio.run(_stop_and_start(server, settings, ensure_key(tmp_path / "key")))
+        await _stop_and_start(server, settings, ensure_key(tmp_path / "key"))
     finally:
         server.remove()
 
@@ -82,26 +79,23 @@ async def _stop_and_start(server: postgres.Server, settings: StoreSettings, key:
         assert (await verify(store, key)).ok
 
 
-def test_a_server_that_no_longer_answers_is_given_up(
+async def test_a_server_that_no_longer_answers_is_given_up(
     settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.store.postgres.ANSWER_TIMEOUT", 0.4)
 
-    async def story() -> None:
-        async with opened(settings) as store:
-            await store.write(put("before"))
-            postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
-            try:
-                async with asyncio.timeout(5):
-                    with pytest.raises(DependencyUnavailable):
-                        await store.write(put("during"))
-            finally:
-                postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
-            await _until_healthy(store)
-            await store.write(put("after"))
-            assert set(await values(store)) == {"before", "after"}
-
-    asyncio.run(story())
+    async with opened(settings) as store:
+        await store.write(put("before"))
+        postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(5):
+                with pytest.raises(DependencyUnavailable):
+                    await store.write(put("during"))
+        finally:
+            postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
+        await _until_healthy(store)
+        await store.write(put("after"))
+        assert set(await values(store)) == {"before", "after"}
 
 
 def is_at_fault(store: Store) -> Callable[[], Awaitable[bool]]:
@@ -184,200 +178,173 @@ def through(cable: Cable, settings: StoreSettings) -> StoreSettings:
     return StoreSettings(type="postgres", url=settings.url.split("?")[0] + f"?host={folder}", chain="home")
 
 
-def test_a_commit_whose_answer_was_lost_counts_and_is_not_repeated(
+async def test_a_commit_whose_answer_was_lost_counts_and_is_not_repeated(
     settings: StoreSettings, cable: Cable
 ) -> None:
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            await store.write(put("count", "0"))
-            cable.cut = "after"
-            assert await store.write(COUNT_UP, step("one")) == [1, 1]
-            assert cable.cut is None
-            await store.write(step("two"))
-            assert await values(store) == {"count": "0+"}
-            assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
-
-    asyncio.run(story())
+    async with opened(through(cable, settings)) as store:
+        await store.write(put("count", "0"))
+        cable.cut = "after"
+        assert await store.write(COUNT_UP, step("one")) == [1, 1]
+        assert cable.cut is None
+        await store.write(step("two"))
+        assert await values(store) == {"count": "0+"}
+        assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
 
 
 @pytest.mark.parametrize("rows", [1, 100])
 @pytest.mark.parametrize("cut", ["before", "after"])
-def test_rows_that_commit_alone_are_written_once_when_the_connection_is_cut(
+async def test_rows_that_commit_alone_are_written_once_when_the_connection_is_cut(
     settings: StoreSettings, cable: Cable, cut: str, rows: int
 ) -> None:
     """Those that did not arrive are sent again: the chain's end proves that they are not there."""
 
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            await asyncio.gather(*(store.write(step(f"early-{number}")) for number in range(rows)))
-            cable.cut = cut
-            written = await asyncio.gather(*(store.write(step(f"late-{number}")) for number in range(rows)))
-            assert written == [[1]] * rows
-            assert cable.cut is None
-            await store.write(step("last"))
-            found = await store.read("SELECT call, seq FROM record ORDER BY seq")
-            assert found[rows:] == [
-                *((f"late-{number}", rows + number + 1) for number in range(rows)),
-                ("last", 2 * rows + 1),
-            ]
-
-    asyncio.run(story())
+    async with opened(through(cable, settings)) as store:
+        await asyncio.gather(*(store.write(step(f"early-{number}")) for number in range(rows)))
+        cable.cut = cut
+        written = await asyncio.gather(*(store.write(step(f"late-{number}")) for number in range(rows)))
+        assert written == [[1]] * rows
+        assert cable.cut is None
+        await store.write(step("last"))
+        found = await store.read("SELECT call, seq FROM record ORDER BY seq")
+        assert found[rows:] == [
+            *((f"late-{number}", rows + number + 1) for number in range(rows)),
+            ("last", 2 * rows + 1),
+        ]
 
 
-def test_one_bad_row_among_many_is_refused_alone_and_the_others_are_chained(
+async def test_one_bad_row_among_many_is_refused_alone_and_the_others_are_chained(
     settings: StoreSettings, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await store.write(step("taken"))
-            calls = [*(f"c{number}" for number in range(150)), "taken", "with a\0nul"]
-            written = await asyncio.gather(
-                *(store.write(step(call)) for call in calls), return_exceptions=True
-            )
-            assert [type(found) for found in written] == [list] * 150 + [Conflict, InvalidArgs]
-            assert await store.read("SELECT count(*), max(seq) FROM record") == [(151, 151)]
-            assert (await verify(store, ensure_key(tmp_path / "key"))).ok
-
-    asyncio.run(story())
+    async with opened(settings) as store:
+        await store.write(step("taken"))
+        calls = [*(f"c{number}" for number in range(150)), "taken", "with a\0nul"]
+        written = await asyncio.gather(*(store.write(step(call)) for call in calls), return_exceptions=True)
+        assert [type(found) for found in written] == [list] * 150 + [Conflict, InvalidArgs]
+        assert await store.read("SELECT count(*), max(seq) FROM record") == [(151, 151)]
+        assert (await verify(store, ensure_key(tmp_path / "key"))).ok
 
 
-def test_a_server_that_stops_answering_in_the_middle_of_rows_is_given_up(
+async def test_a_server_that_stops_answering_in_the_middle_of_rows_is_given_up(
     settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.store.postgres.ANSWER_TIMEOUT", 0.4)
 
-    async def story() -> None:
-        async with opened(settings) as store:
-            await store.write(step("before"))
-            postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
-            try:
-                writing = asyncio.ensure_future(store.write(step("during")))
-                await eventually(is_at_fault(store))
-            finally:
-                postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
-            with contextlib.suppress(DependencyUnavailable):
-                await writing
-            landed = writing.exception() is None
-            await _until_healthy(store)
-            await store.write(step("after"))
-            found = await store.read("SELECT call FROM record ORDER BY seq")
-            assert found == [("before",), *([("during",)] if landed else []), ("after",)]
-
-    asyncio.run(story())
-
-
-def test_a_commit_that_never_arrived_is_refused_and_its_posts_are_written_once(
-    settings: StoreSettings, cable: Cable
-) -> None:
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            await store.write(put("count", "0"))
-            cable.cut = "before"
-            store.post(COUNT_UP)
-            with pytest.raises(DependencyUnavailable):
-                await store.write(step("lost"))
-            await _until_healthy(store)
-            assert await values(store) == {"count": "0+"}
-            assert await store.read("SELECT call FROM record") == []
-
-    asyncio.run(story())
-
-
-def test_posts_in_doubt_are_written_once_when_the_server_is_back(
-    settings: StoreSettings, cable: Cable
-) -> None:
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            await store.write(put("count", "0"))
-            cable.down.set()
-            cable.cut = "after"
-            store.post(COUNT_UP)
-            doubtful = asyncio.ensure_future(store.write(step("in doubt")))
+    async with opened(settings) as store:
+        await store.write(step("before"))
+        postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
+        try:
+            writing = asyncio.ensure_future(store.write(step("during")))
             await eventually(is_at_fault(store))
-            with pytest.raises(DependencyUnavailable):
-                await store.write(step("refused"))
-            store.post(put("later"))
-            tried = cable.refused
-
-            async def tried_again() -> bool:
-                return cable.refused > tried + 1
-
-            await eventually(tried_again)
-            assert not doubtful.done()
-            cable.down.clear()
-            assert await doubtful == [1]
-            await _until_healthy(store)
-            await store.flush()
-            assert await values(store) == {"count": "0+", "later": "1"}
-            await store.write(step("next"))
-            found = await store.read("SELECT call, seq FROM record ORDER BY seq")
-            assert found == [("in doubt", 1), ("next", 2)]
-
-    asyncio.run(story())
+        finally:
+            postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
+        with contextlib.suppress(DependencyUnavailable):
+            await writing
+        landed = writing.exception() is None
+        await _until_healthy(store)
+        await store.write(step("after"))
+        found = await store.read("SELECT call FROM record ORDER BY seq")
+        assert found == [("before",), *([("during",)] if landed else []), ("after",)]
 
 
-def test_a_text_with_a_nul_is_refused_alone_and_what_reads_by_it_is_too(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            written = await asyncio.gather(
-                *(store.write(put(name)) for name in ("one", "t\0wo", "three")), return_exceptions=True
-            )
-            assert [type(found) for found in written] == [list, InvalidArgs, list]
-            with pytest.raises(InvalidArgs, match="NUL character"):
-                await store.read("SELECT value FROM kv WHERE name = ?", ("t\0wo",))
-            assert set(await values(store)) == {"one", "three"}
+async def test_a_commit_that_never_arrived_is_refused_and_its_posts_are_written_once(
+    settings: StoreSettings, cable: Cable
+) -> None:
+    async with opened(through(cable, settings)) as store:
+        await store.write(put("count", "0"))
+        cable.cut = "before"
+        store.post(COUNT_UP)
+        with pytest.raises(DependencyUnavailable):
+            await store.write(step("lost"))
+        await _until_healthy(store)
+        assert await values(store) == {"count": "0+"}
+        assert await store.read("SELECT call FROM record") == []
 
-    asyncio.run(story())
+
+async def test_posts_in_doubt_are_written_once_when_the_server_is_back(
+    settings: StoreSettings, cable: Cable
+) -> None:
+    async with opened(through(cable, settings)) as store:
+        await store.write(put("count", "0"))
+        cable.down.set()
+        cable.cut = "after"
+        store.post(COUNT_UP)
+        doubtful = asyncio.ensure_future(store.write(step("in doubt")))
+        await eventually(is_at_fault(store))
+        with pytest.raises(DependencyUnavailable):
+            await store.write(step("refused"))
+        store.post(put("later"))
+        tried = cable.refused
+
+        async def tried_again() -> bool:
+            return cable.refused > tried + 1
+
+        await eventually(tried_again)
+        assert not doubtful.done()
+        cable.down.clear()
+        assert await doubtful == [1]
+        await _until_healthy(store)
+        await store.flush()
+        assert await values(store) == {"count": "0+", "later": "1"}
+        await store.write(step("next"))
+        found = await store.read("SELECT call, seq FROM record ORDER BY seq")
+        assert found == [("in doubt", 1), ("next", 2)]
+
+
+async def test_a_text_with_a_nul_is_refused_alone_and_what_reads_by_it_is_too(
+    settings: StoreSettings,
+) -> None:
+    async with opened(settings) as store:
+        written = await asyncio.gather(
+            *(store.write(put(name)) for name in ("one", "t\0wo", "three")), return_exceptions=True
+        )
+        assert [type(found) for found in written] == [list, InvalidArgs, list]
+        with pytest.raises(InvalidArgs, match="NUL character"):
+            await store.read("SELECT value FROM kv WHERE name = ?", ("t\0wo",))
+        assert set(await values(store)) == {"one", "three"}
 
 
 @pytest.mark.parametrize("ending", ["the server is back", "the store is closed"])
-def test_a_commit_in_doubt_that_never_arrived_is_refused_when(
+async def test_a_commit_in_doubt_that_never_arrived_is_refused_when(
     settings: StoreSettings, cable: Cable, ending: str
 ) -> None:
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            await store.write(put("before"))
-            cable.down.set()
-            cable.cut = "before"
-            doubtful = asyncio.ensure_future(store.write(step("in doubt")))
-            await eventually(is_at_fault(store))
-            assert not doubtful.done()
-            if ending == "the server is back":
-                cable.down.clear()
-            else:
-                await store.close()
-            with pytest.raises(DependencyUnavailable):
-                await doubtful
-        async with opened(settings) as store:
-            assert await store.read("SELECT call FROM record") == []
-
-    asyncio.run(story())
+    async with opened(through(cable, settings)) as store:
+        await store.write(put("before"))
+        cable.down.set()
+        cable.cut = "before"
+        doubtful = asyncio.ensure_future(store.write(step("in doubt")))
+        await eventually(is_at_fault(store))
+        assert not doubtful.done()
+        if ending == "the server is back":
+            cable.down.clear()
+        else:
+            await store.close()
+        with pytest.raises(DependencyUnavailable):
+            await doubtful
+    async with opened(settings) as store:
+        assert await store.read("SELECT call FROM record") == []
 
 
 @pytest.mark.parametrize("doubtful", ["a seal", "the last flush"])
-def test_the_sealer_ends_while_the_server_is_away_and_what_it_wrote_in_doubt(
+async def test_the_sealer_ends_while_the_server_is_away_and_what_it_wrote_in_doubt(
     settings: StoreSettings, cable: Cable, tmp_path: Path, doubtful: str
 ) -> None:
     def lose(*_grown: object) -> None:
         cable.down.set()
         cable.cut = "before"
 
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            sealer = await Sealer(store, ensure_key(tmp_path / "key"), every=1).__aenter__()
-            if doubtful == "a seal":
-                store.watch(lose)
-                await store.write(step("one"))
-                await eventually(is_at_fault(store))
-            else:
-                lose()
-            async with asyncio.timeout(5):
-                await sealer.__aexit__(None, None, None)
-
-    asyncio.run(story())
+    async with opened(through(cable, settings)) as store:
+        sealer = await Sealer(store, ensure_key(tmp_path / "key"), every=1).__aenter__()
+        if doubtful == "a seal":
+            store.watch(lose)
+            await store.write(step("one"))
+            await eventually(is_at_fault(store))
+        else:
+            lose()
+        async with asyncio.timeout(5):
+            await sealer.__aexit__(None, None, None)
 
 
-def test_a_doubt_outlasts_a_connection_on_which_it_could_not_be_settled(
+async def test_a_doubt_outlasts_a_connection_on_which_it_could_not_be_settled(
     settings: StoreSettings, cable: Cable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle, tried = PostgresEngine._last_commit, []
@@ -388,17 +355,14 @@ def test_a_doubt_outlasts_a_connection_on_which_it_could_not_be_settled(
             raise LockNotAvailable("locked")
         return settle(engine)
 
-    async def story() -> None:
-        async with opened(through(cable, settings)) as store:
-            await store.write(put("count", "0"))
-            monkeypatch.setattr(PostgresEngine, "_last_commit", locked_at_first)
-            cable.cut = "after"
-            store.post(COUNT_UP)
-            assert await store.write(step("in doubt")) == [1]
-            await store.flush()
-            assert await values(store) == {"count": "0+"}
-
-    asyncio.run(story())
+    async with opened(through(cable, settings)) as store:
+        await store.write(put("count", "0"))
+        monkeypatch.setattr(PostgresEngine, "_last_commit", locked_at_first)
+        cable.cut = "after"
+        store.post(COUNT_UP)
+        assert await store.write(step("in doubt")) == [1]
+        await store.flush()
+        assert await values(store) == {"count": "0+"}
 
 
 def test_an_unreachable_server_is_a_configuration_error_without_the_password(tmp_path: Path) -> None:
@@ -414,20 +378,17 @@ def test_a_store_needs_a_place() -> None:
         open_store(StoreSettings(type="postgres"))
 
 
-def test_two_gateways_share_a_database_each_with_its_own_chain(
+async def test_two_gateways_share_a_database_each_with_its_own_chain(
     settings: StoreSettings, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        second = StoreSettings(type="postgres", url=settings.url, chain="office")
-        async with opened(settings) as one, opened(second) as two:
-            await asyncio.gather(
-                *(store.write(step(f"{store.chain}-{i}")) for i in range(30) for store in (one, two))
-            )
-            assert one.head.seq == two.head.seq == 30
-            report = await verify(one, ensure_key(tmp_path / "key"))
-            assert (report.rows, report.ok) == (60, True)
-
-    asyncio.run(story())
+    second = StoreSettings(type="postgres", url=settings.url, chain="office")
+    async with opened(settings) as one, opened(second) as two:
+        await asyncio.gather(
+            *(store.write(step(f"{store.chain}-{i}")) for i in range(30) for store in (one, two))
+        )
+        assert one.head.seq == two.head.seq == 30
+        report = await verify(one, ensure_key(tmp_path / "key"))
+        assert (report.rows, report.ok) == (60, True)
 
 
 async def travels_alone(store: Store, call: str) -> bool:
@@ -438,29 +399,23 @@ async def travels_alone(store: Store, call: str) -> bool:
     return await store.read(token) == before
 
 
-def test_rows_travel_alone_after_others_were_rolled_back(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            await store.write(step("first"))
-            for number in range(12):
-                with pytest.raises(Conflict):
-                    await store.write(put(f"mark {number}"), step("first"))
-            assert await travels_alone(store, "second")
-
-    asyncio.run(story())
+async def test_rows_travel_alone_after_others_were_rolled_back(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        await store.write(step("first"))
+        for number in range(12):
+            with pytest.raises(Conflict):
+                await store.write(put(f"mark {number}"), step("first"))
+        assert await travels_alone(store, "second")
 
 
-def test_rows_travel_alone_again_after_the_server_forgot_how(settings: StoreSettings) -> None:
-    async def story() -> None:
-        async with opened(settings) as store:
-            assert await travels_alone(store, "first")
-            await store.write(Statement("DEALLOCATE ALL"))
-            assert not await travels_alone(store, "second")
-            assert await travels_alone(store, "third")
-            assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [
-                ("first", 1),
-                ("second", 2),
-                ("third", 3),
-            ]
-
-    asyncio.run(story())
+async def test_rows_travel_alone_again_after_the_server_forgot_how(settings: StoreSettings) -> None:
+    async with opened(settings) as store:
+        assert await travels_alone(store, "first")
+        await store.write(Statement("DEALLOCATE ALL"))
+        assert not await travels_alone(store, "second")
+        assert await travels_alone(store, "third")
+        assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [
+            ("first", 1),
+            ("second", 2),
+            ("third", 3),
+        ]

@@ -37,17 +37,14 @@ def child(program: str, *arguments: str, **env: str) -> "subprocess.Popen[str]":
     )
 
 
-def test_only_the_owner_can_read_the_store(path: Path) -> None:
-    async def story() -> None:
+async def test_only_the_owner_can_read_the_store(path: Path) -> None:
+    old = os.umask(0)
+    try:
         async with opened(StoreSettings(path=path)) as store:
             await store.write(put("a"))
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
             assert modes == dict.fromkeys(("gate.db", "gate.db-wal", "gate.db-shm", "gate.db.lock"), 0o600)
             assert path.parent.stat().st_mode & 0o777 == 0o700
-
-    old = os.umask(0)
-    try:
-        asyncio.run(story())
     finally:
         os.umask(old)
 
@@ -100,22 +97,19 @@ async def _fill_and_free(store: Store, fill, free) -> int:
     return written
 
 
-def test_a_full_database_refuses_keeps_what_was_posted_and_heals(path: Path) -> None:
-    async def story() -> None:
-        async with opened(StoreSettings(path=path)) as store:
-            limit = store._engine._writer.execute
-            pages = limit("PRAGMA page_count").fetchone()[0]
-            written = await _fill_and_free(
-                store,
-                lambda: limit(f"PRAGMA max_page_count={pages + 40}").fetchone(),
-                lambda: limit("PRAGMA max_page_count=1000000").fetchone(),
-            )
-            assert written
-            report = await verify(store, ensure_key(path.parent / "key"))
-            assert report.ok
-            assert report.rows == written + 2
-
-    asyncio.run(story())
+async def test_a_full_database_refuses_keeps_what_was_posted_and_heals(path: Path) -> None:
+    async with opened(StoreSettings(path=path)) as store:
+        limit = store._engine._writer.execute
+        pages = limit("PRAGMA page_count").fetchone()[0]
+        written = await _fill_and_free(
+            store,
+            lambda: limit(f"PRAGMA max_page_count={pages + 40}").fetchone(),
+            lambda: limit("PRAGMA max_page_count=1000000").fetchone(),
+        )
+        assert written
+        report = await verify(store, ensure_key(path.parent / "key"))
+        assert report.ok
+        assert report.rows == written + 2
 
 
 @pytest.fixture
@@ -130,64 +124,55 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_refuses_keeps_what_was_posted_and_heals(small_disk: Path, tmp_path: Path) -> None:
+async def test_a_full_disk_refuses_keeps_what_was_posted_and_heals(small_disk: Path, tmp_path: Path) -> None:
     ballast = small_disk / "ballast"
 
-    async def story() -> None:
-        async with opened(StoreSettings(path=small_disk / "gate.db")) as store:
-            written = await _fill_and_free(
-                store, lambda: ballast.write_bytes(bytes(1_000_000)), lambda: ballast.unlink()
-            )
-            assert written
-            assert (await verify(store, ensure_key(tmp_path / "key"))).ok
-
-    asyncio.run(story())
+    async with opened(StoreSettings(path=small_disk / "gate.db")) as store:
+        written = await _fill_and_free(
+            store, lambda: ballast.write_bytes(bytes(1_000_000)), lambda: ballast.unlink()
+        )
+        assert written
+        assert (await verify(store, ensure_key(tmp_path / "key"))).ok
     with contextlib.closing(sqlite3.connect(small_disk / "gate.db")) as check:
         assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     check.close()
 
 
-def test_a_locked_file_refuses_after_a_while_and_heals_when_the_lock_goes(
+async def test_a_locked_file_refuses_after_a_while_and_heals_when_the_lock_goes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.3)
 
-    async def story() -> None:
-        async with opened(StoreSettings(path=path)) as store:
-            await store.write(put("before"))
-            other = sqlite3.connect(path, isolation_level=None)
-            other.execute("BEGIN EXCLUSIVE")
-            started = time.monotonic()
-            waiting = [store.write(step(f"call-{i}"), put(f"call-{i}")) for i in range(3)]
-            store.post(put("posted"))
-            for refused in await asyncio.gather(*waiting, return_exceptions=True):
-                assert isinstance(refused, DependencyUnavailable)
-                assert "locked by another program" in refused.message
-                assert refused.retry_after
-            assert time.monotonic() - started > 0.25
-            assert await values(store) == {"before": "1"}
-            other.execute("ROLLBACK")
-            other.close()
-            await _until_healthy(store)
-            await store.write(put("after"))
-            assert set(await values(store)) == {"before", "posted", "after"}
-            assert store.head.seq == 0
-
-    asyncio.run(story())
+    async with opened(StoreSettings(path=path)) as store:
+        await store.write(put("before"))
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        waiting = [store.write(step(f"call-{i}"), put(f"call-{i}")) for i in range(3)]
+        store.post(put("posted"))
+        for refused in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(refused, DependencyUnavailable)
+            assert "locked by another program" in refused.message
+            assert refused.retry_after
+        assert time.monotonic() - started > 0.25
+        assert await values(store) == {"before": "1"}
+        other.execute("ROLLBACK")
+        other.close()
+        await _until_healthy(store)
+        await store.write(put("after"))
+        assert set(await values(store)) == {"before", "posted", "after"}
+        assert store.head.seq == 0
 
 
-def test_readers_are_not_held_up_by_a_writer(path: Path) -> None:
-    async def story() -> None:
-        async with opened(StoreSettings(path=path)) as store:
-            await store.write(put("a"))
-            other = sqlite3.connect(path, isolation_level=None)
-            other.execute("BEGIN IMMEDIATE")
-            async with asyncio.timeout(2):
-                assert await values(store) == {"a": "1"}
-            other.execute("ROLLBACK")
-            other.close()
-
-    asyncio.run(story())
+async def test_readers_are_not_held_up_by_a_writer(path: Path) -> None:
+    async with opened(StoreSettings(path=path)) as store:
+        await store.write(put("a"))
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        async with asyncio.timeout(2):
+            assert await values(store) == {"a": "1"}
+        other.execute("ROLLBACK")
+        other.close()
 
 
 @pytest.fixture(scope="session")
@@ -216,18 +201,15 @@ def seen_by_child(library: str, path: Path, suffix: str) -> list[str]:
     return json.loads(out)
 
 
-def test_a_failed_fsync_breaks_the_store_until_the_next_start(failing_fsync: str, path: Path) -> None:
+async def test_a_failed_fsync_breaks_the_store_until_the_next_start(failing_fsync: str, path: Path) -> None:
     before, *during, after = seen_by_child(failing_fsync, path, "-wal")
     assert before == "written"
     assert all("disk I/O error" in text and "start the gateway again" in text for text in during)
     assert after == during[0]
 
-    async def restarted() -> None:
-        async with opened(StoreSettings(path=path)) as store:
-            await store.write(put("restarted"))
-            assert "after" not in await values(store)
-
-    asyncio.run(restarted())
+    async with opened(StoreSettings(path=path)) as store:
+        await store.write(put("restarted"))
+        assert "after" not in await values(store)
 
 
 def test_a_failed_fsync_of_a_checkpoint_breaks_the_store_too(failing_fsync: str, path: Path) -> None:
@@ -236,7 +218,7 @@ def test_a_failed_fsync_of_a_checkpoint_breaks_the_store_too(failing_fsync: str,
     assert "disk I/O error" in seen[-1]
 
 
-def test_the_lock_of_a_killed_gateway_is_taken_over(path: Path) -> None:
+async def test_the_lock_of_a_killed_gateway_is_taken_over(path: Path) -> None:
     process = child("writing_child.py", json.dumps({"path": str(path)}))
     assert process.stdout is not None
     assert process.stdout.readline()
@@ -245,9 +227,6 @@ def test_the_lock_of_a_killed_gateway_is_taken_over(path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
-    async def story() -> None:
-        async with opened(StoreSettings(path=path)) as store:
-            await store.write(put("mine now"))
-            assert (path.parent / "gate.db.lock").read_text().strip() == str(os.getpid())
-
-    asyncio.run(story())
+    async with opened(StoreSettings(path=path)) as store:
+        await store.write(put("mine now"))
+        assert (path.parent / "gate.db.lock").read_text().strip() == str(os.getpid())

@@ -1,6 +1,5 @@
 """A gateway killed in the middle of its writes: what was acknowledged is there, and nothing is half there."""
 
-import asyncio
 import json
 import os
 import signal
@@ -57,9 +56,9 @@ async def check(settings: StoreSettings, acknowledged: list[str], key: bytes) ->
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.31])
-def test_everything_acknowledged_survives_a_kill_and_the_chain_is_whole(
+async def test_everything_acknowledged_survives_a_kill_and_the_chain_is_whole(
     settings: StoreSettings, seconds: float, tmp_path: Path
 ) -> None:
     acknowledged = written_until_killed(settings, seconds)
     assert acknowledged
-    asyncio.run(check(settings, acknowledged, ensure_key(tmp_path / "key")))
+    await check(settings, acknowledged, ensure_key(tmp_path / "key"))

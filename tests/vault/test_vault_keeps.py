@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import uvloop
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,47 +95,40 @@ def assert_absent(folder: Path) -> None:
     assert [path.name for path in files if CANARY in path.read_bytes()] == []
 
 
-def test_the_key_file_is_for_the_owner_alone(folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(StoreSettings(path=folder / "gate.db"), folder):
-            pass
-
-    uvloop.run(main())
+async def test_the_key_file_is_for_the_owner_alone(folder: Path) -> None:
+    settings = StoreSettings(path=folder / "gate.db")
+    async with a_vault(settings, folder):
+        pass
     assert stat.S_IMODE((folder / "vault.key").stat().st_mode) == 0o600
     (folder / "vault.key").chmod(0o644)
     with pytest.raises(ConfigError, match="chmod 600"):
-        uvloop.run(main())
+        async with a_vault(settings, folder):
+            pass
 
 
-def test_a_key_file_that_is_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
+async def test_a_key_file_that_is_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text(KEY)
     (folder / "vault.key").symlink_to(tmp_path / "elsewhere")
 
-    async def main() -> None:
+    with pytest.raises(ConfigError, match=r"vault\.key"):
         async with a_vault(StoreSettings(path=folder / "gate.db"), folder):
             pass
 
-    with pytest.raises(ConfigError, match=r"vault\.key"):
-        uvloop.run(main())
-
 
 @pytest.mark.parametrize("given", [SECRET, KEY])
-def test_another_secret_opens_nothing_and_changes_nothing(
+async def test_another_secret_opens_nothing_and_changes_nothing(
     settings: StoreSettings, folder: Path, given: str
 ) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": given}) as (_, vault):
-            await vault.put("secret:a", "value", CANARY)
-            name = vault.master_id
-        with pytest.raises(ConfigError, match=name):
-            async with a_vault(settings, folder, {"AGENT_GATE_SECRET": given[::-1]}):
-                pass
-        async with a_vault(settings, folder, {"TOOL_GATEWAY_SECRET": given}) as (_, vault):
-            found = await vault.get("secret:a", "value")
-            assert found is not None
-            assert found.value == CANARY
-
-    uvloop.run(main())
+    async with a_vault(settings, folder, {"AGENT_GATE_SECRET": given}) as (_, vault):
+        await vault.put("secret:a", "value", CANARY)
+        name = vault.master_id
+    with pytest.raises(ConfigError, match=name):
+        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": given[::-1]}):
+            pass
+    async with a_vault(settings, folder, {"TOOL_GATEWAY_SECRET": given}) as (_, vault):
+        found = await vault.get("secret:a", "value")
+        assert found is not None
+        assert found.value == CANARY
 
 
 def test_a_key_may_be_written_in_either_form_and_a_passphrase_goes_through_argon2id() -> None:
@@ -178,13 +170,10 @@ async def test_a_new_secret_counts_once_the_old_one_was_named(settings: StoreSet
         assert found.value == CANARY
 
 
-def test_a_short_secret_is_refused(folder: Path) -> None:
-    async def main() -> None:
+async def test_a_short_secret_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="16 characters"):
         async with a_vault(StoreSettings(path=folder / "gate.db"), folder, {"AGENT_GATE_SECRET": "short"}):
             pass
-
-    with pytest.raises(ConfigError, match="16 characters"):
-        uvloop.run(main())
 
 
 @pytest.mark.parametrize(
