@@ -86,22 +86,30 @@ class SignInSettings:
         return Reach.of(self.url, self.authorize_url, self.token_url, self.device_url)
 
 
-class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """One sign-in under way. `initiator` is who began it, and the only one from whom a pasted code is taken."""
+class Dealing(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom tokens are got from, as whom, and for what. `named` are the origins that the operator named."""
 
-    owner: str
-    source: str
-    initiator: str
     server: AuthorizationServer
     client: OAuthClient
-    verifier: str
-    redirect_uri: str
-    expires_at: float
     scope: str | None = None
     resource: str | None = None
     private_key: str | None = None
     proof_key: str | None = None
     named: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Dealing({self.server.issuer})"
+
+
+class Flow(Dealing, frozen=True, kw_only=True):
+    """One sign-in under way. `initiator` is who began it, and the only one from whom a pasted code is taken."""
+
+    owner: str
+    source: str
+    initiator: str
+    verifier: str
+    redirect_uri: str
+    expires_at: float
     confirm: bool = False
     approver: str = ""
 
@@ -173,24 +181,17 @@ class Flows:
         challenged = challenge.scope if challenge else None
         if earlier_scope:
             challenged = joined_scope(earlier_scope, challenged)
-        scope = chosen_scope(settings.scopes, challenged, resource.scopes if resource else (), server)
+        dealing = deal(settings, server, client, resource, challenged, challenge)
         proof, redirect = FlowProof.new(), client.redirect_uri or self._redirect_uri()
-        named = resource.resource if resource else settings.audience
-        url = authorization_url(server, client, proof, redirect, scope, named)
+        url = authorization_url(server, client, proof, redirect, dealing.scope, dealing.resource)
         flow = Flow(
+            **msgspec.structs.asdict(dealing),
             owner=owner,
             source=settings.source,
             initiator=initiator,
-            server=server,
-            client=client,
             verifier=proof.verifier,
             redirect_uri=redirect,
             expires_at=self._clock.now() + FLOW_SECONDS,
-            scope=scope,
-            resource=named,
-            private_key=settings.client.private_key,
-            proof_key=proof_key_for(server, resource, challenge),
-            named=tuple(sorted(settings.reach().named)),
             confirm=confirm,
             approver=approver,
         )
@@ -205,14 +206,8 @@ class Flows:
         if initiator is not None and not hmac.compare_digest(flow.initiator, initiator):
             raise InvalidArgs("This sign-in was begun by somebody else, who has to finish it")
         check_issuer(flow.server, issuer)
-        endpoint = self._endpoint(
-            flow.server, flow.client, flow.named, flow.resource, flow.private_key, flow.proof_key
-        )
-        tokens = await endpoint.redeem(code, flow.verifier, flow.redirect_uri)
-        connected = self._connected(
-            "oauth", tokens, flow.server, flow.client, flow.resource, flow.scope, flow.named, flow.initiator
-        )
-        connected = msgspec.structs.replace(connected, proof_key=flow.proof_key, private_key=flow.private_key)
+        tokens = await self._endpoint(flow).redeem(code, flow.verifier, flow.redirect_uri)
+        connected = self._connected("oauth", flow, tokens, flow.initiator)
         return Finished(flow.owner, flow.source, flow.initiator, connected, flow.confirm, flow.approver)
 
     async def finish_pasted(self, state: str, pasted: str, initiator: str) -> Finished:
@@ -265,17 +260,14 @@ class Flows:
         """A code to type in somewhere, and the waiting for it."""
         server, resource = await self._find(settings, None)
         client = await self._find_client(settings, server, grants=(DEVICE, "refresh_token"))
-        scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
-        reach, key = settings.reach(), settings.client.private_key
-        named, audience = tuple(sorted(reach.named)), resource.resource if resource else settings.audience
-        code = await start_device(self._web, server, client, scope, reach, key, audience)
-        proof_key = proof_key_for(server, resource)
-        endpoint = self._endpoint(server, client, named, audience, key, proof_key)
+        dealing, reach = deal(settings, server, client, resource), settings.reach()
+        code = await start_device(
+            self._web, server, client, dealing.scope, reach, dealing.private_key, dealing.resource
+        )
 
         async def wait() -> Finished:
-            tokens = await poll_device(endpoint, code, self._clock)
-            connected = self._connected("oauth", tokens, server, client, audience, scope, named, initiator)
-            connected = msgspec.structs.replace(connected, proof_key=proof_key, private_key=key)
+            tokens = await poll_device(self._endpoint(dealing), code, self._clock)
+            connected = self._connected("oauth", dealing, tokens, initiator)
             return Finished(owner, settings.source, initiator, connected, confirm, approver)
 
         return self._started(code), wait
@@ -290,48 +282,34 @@ class Flows:
 
     async def connect_machine(self, settings: SignInSettings, owner: str, initiator: str) -> Finished:
         """By the gateway's own credentials, without a person."""
-        server, resource = await self._find(settings, None)
-        client = configured_client(server, settings.client)
-        if client is None:
-            raise InvalidArgs(
-                f"{settings.title} needs client_id, and client_secret or private_key, under its auth"
-            )
-        scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
-        named, audience = (
-            tuple(sorted(settings.reach().named)),
-            resource.resource if resource else settings.audience,
-        )
-        key, proof_key = settings.client.private_key, proof_key_for(server, resource)
-        endpoint = self._endpoint(server, client, named, audience, key, proof_key)
-        tokens = await endpoint.exchange_credentials(scope)
-        connected = self._connected("machine", tokens, server, client, audience, scope, named, initiator)
-        connected = msgspec.structs.replace(connected, private_key=key, proof_key=proof_key)
+        dealing = await self._deal_alone(settings, "client_id, and client_secret or private_key,")
+        tokens = await self._endpoint(dealing).exchange_credentials(dealing.scope)
+        connected = self._connected("machine", dealing, tokens, initiator)
         return Finished(owner, settings.source, initiator, connected, False)
 
     async def exchange(self, settings: SignInSettings, owner: str, identity: str, initiator: str) -> Finished:
         """By an identity of another issuer, without a person: its token for one of this server's."""
-        server, resource = await self._find(settings, None)
-        client = configured_client(server, settings.client)
-        if client is None:
-            raise InvalidArgs(f"{settings.title} needs client_id under its auth")
-        scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
-        named, audience = (
-            tuple(sorted(settings.reach().named)),
-            resource.resource if resource else settings.audience,
-        )
-        key, proof_key = settings.client.private_key, proof_key_for(server, resource)
-        endpoint = self._endpoint(server, client, named, audience, key, proof_key)
+        dealing = await self._deal_alone(settings, "client_id")
+        endpoint, server, scope = self._endpoint(dealing), dealing.server, dealing.scope
         if settings.identity_url:
-            grant = await self._fetch_grant(settings, identity, server.issuer, audience, scope)
+            grant = await self._fetch_grant(settings, identity, server.issuer, dealing.resource, scope)
             tokens = await endpoint.exchange_assertion(grant, scope)
         elif EXCHANGE in server.grants:
-            tokens = await endpoint.exchange(identity, audience or server.issuer, scope, ACCESS_TOKEN, JWT)
+            audience = dealing.resource or server.issuer
+            tokens = await endpoint.exchange(identity, audience, scope, ACCESS_TOKEN, JWT)
         else:
             tokens = await endpoint.exchange_assertion(identity, scope)
         tokens = msgspec.structs.replace(tokens, refresh_token=None)
-        connected = self._connected("exchange", tokens, server, client, audience, scope, named, initiator)
-        connected = msgspec.structs.replace(connected, private_key=key, proof_key=proof_key)
+        connected = self._connected("exchange", dealing, tokens, initiator)
         return Finished(owner, settings.source, initiator, connected, False)
+
+    async def _deal_alone(self, settings: SignInSettings, needs: str) -> Dealing:
+        """As the client that the file names; `needs` says what has to stand there."""
+        server, resource = await self._find(settings, None)
+        client = configured_client(server, settings.client)
+        if client is None:
+            raise InvalidArgs(f"{settings.title} needs {needs} under its auth")
+        return deal(settings, server, client, resource)
 
     async def _fetch_grant(
         self, settings: SignInSettings, identity: str, issuer: str, resource: str | None, scope: str | None
@@ -383,45 +361,35 @@ class Flows:
         await self._vault.put(place, CLIENT, msgspec.json.encode(client))
         return client
 
-    def _endpoint(
-        self,
-        server: AuthorizationServer,
-        client: OAuthClient,
-        named: tuple[str, ...],
-        resource: str | None,
-        private_key: str | None,
-        proof_key: str | None = None,
-    ) -> TokenEndpoint:
+    def _endpoint(self, dealing: Dealing) -> TokenEndpoint:
         return TokenEndpoint(
             self._web,
-            server,
-            client,
-            Reach(frozenset(named)),
-            private_key=private_key,
-            resource=resource,
-            proof_key=proof_key,
+            dealing.server,
+            dealing.client,
+            Reach(frozenset(dealing.named)),
+            private_key=dealing.private_key,
+            resource=dealing.resource,
+            proof_key=dealing.proof_key,
         )
 
     def _connected(
         self,
         kind: Literal["oauth", "machine", "exchange"],
+        dealing: Dealing,
         tokens: OAuthTokens,
-        server: AuthorizationServer,
-        client: OAuthClient,
-        resource: str | None,
-        scope: str | None,
-        named: tuple[str, ...],
         by: str,
     ) -> Connected:
         return Connected(
             kind=kind,
             tokens=tokens,
-            server=server,
-            client=client,
-            resource=resource,
-            scope=tokens.scope or scope,
+            server=dealing.server,
+            client=dealing.client,
+            private_key=dealing.private_key,
+            proof_key=dealing.proof_key,
+            resource=dealing.resource,
+            scope=tokens.scope or dealing.scope,
             account=account_of(tokens),
-            named=named,
+            named=dealing.named,
             by=by,
             since=self._clock.now(),
         )
@@ -434,6 +402,26 @@ class Flows:
                 (FLOW, self._clock.now() - FLOW_SECONDS),
             )
         )
+
+
+def deal(
+    settings: SignInSettings,
+    server: AuthorizationServer,
+    client: OAuthClient,
+    resource: ProtectedResource | None,
+    challenged: str | None = None,
+    challenge: BearerChallenge | None = None,
+) -> Dealing:
+    """How a source's tokens are got there; `challenged` is the scope that it asked for."""
+    return Dealing(
+        server=server,
+        client=client,
+        scope=chosen_scope(settings.scopes, challenged, resource.scopes if resource else (), server),
+        resource=resource.resource if resource else settings.audience,
+        private_key=settings.client.private_key,
+        proof_key=proof_key_for(server, resource, challenge),
+        named=tuple(sorted(settings.reach().named)),
+    )
 
 
 def proof_key_for(
