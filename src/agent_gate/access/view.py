@@ -1,20 +1,15 @@
 """What a caller sees of the catalog: its namespaces, less what policy denies it altogether."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.tool import Tool
 from agent_gate.errors import ToolNotFound
+from agent_gate.policy.decide import Policy
 
 Made = TypeVar("Made")
-
-
-class Hiding(Protocol):
-    """The rules, as far as they keep tools out of sight."""
-
-    def hides(self, tool: Tool, caller: str, person: str, groups: frozenset[str]) -> bool: ...
 
 
 def check_sees(caller: Caller, tool: Tool) -> None:
@@ -57,9 +52,9 @@ class MadeFor(Generic[Made]):
 class View:
     """The visible tools per caller, worked out once per catalog and policy."""
 
-    def __init__(self, shelf: Shelf, rules: Callable[[], Hiding]) -> None:
+    def __init__(self, shelf: Shelf, rules: Callable[[], Policy]) -> None:
         self._shelf, self._rules = shelf, rules
-        self._seen: dict[Caller, tuple[int, Hiding, tuple[Tool, ...]]] = {}
+        self._seen: dict[Caller, tuple[int, Policy, tuple[Tool, ...]]] = {}
 
     def tools(self, caller: Caller) -> tuple[Tool, ...]:
         """The same tuple as long as nothing changed, so that what is made from it can be kept."""

@@ -22,7 +22,7 @@ from agent_gate.calls.perform import (
     traced,
 )
 from agent_gate.calls.refusals import Refusals
-from agent_gate.calls.shaping import Shaping, shape
+from agent_gate.calls.shaping import Shaper, shape
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
@@ -48,7 +48,7 @@ def make_calls(
     witnesses: Mapping[str, Witness] = NO_WITNESSES,
     sweeper: Sweeper,
     in_force: InForce,
-    shaper: Shaping | None = None,
+    shaper: Shaper | None = None,
     tracer: Tracer | None = None,
     metrics: Metrics,
     redactor: Redactor,

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -29,24 +28,10 @@ BYTES_PER_TOKEN = 4
 UNSET = (None, None, None)
 
 
-class Shaping(Protocol):
-    """What fits results to callers."""
-
-    def leaves(self, case: Case) -> bool:
-        """Whether every result of this call passes as it is."""
-        ...
-
-    def __call__(self, case: Case, result: Result) -> Awaitable[Result]: ...
-
-    def store_unread(self, case: Case, result: Result) -> Result:
-        """What fits where there is no time left: the result is stored, and nobody looks into it."""
-        ...
-
-
-def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> PerformStage:
+def shape(shaper: "Shaper | None", metrics: Metrics | None = None) -> PerformStage:
     """Fit the result to the caller's budget."""
 
-    async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:
+    async def fit(performance: Performance, shaper: Shaper, result: Result) -> None:
         try:
             performance.result = shaped = await shaper(performance.case, result)
         except asyncio.CancelledError:

@@ -9,11 +9,12 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any, Protocol
+from typing import Any
 
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
+from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Handler, Request, Response, ResponseHeads
 from agent_gate.net.known import KnownHeads
 from agent_gate.net.limits import Limits
@@ -21,7 +22,7 @@ from agent_gate.net.outbox import Outbox
 from agent_gate.net.unixpath import reachable
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 
-__all__ = ["Guard", "Limits", "Server", "Upgrade"]
+__all__ = ["Limits", "Server", "Upgrade"]
 
 log = logging.getLogger("agent_gate.net")
 
@@ -29,12 +30,6 @@ BACKLOG = 2048
 MOST_TICKS = 2
 """How much later than its tick the sweeper may come for the time to count in full."""
 Upgrade = Callable[[Request], WebSocketHandler | Response]
-
-
-class Guard(Protocol):
-    """Looks at a request's head before anything else does; an answer refuses the request."""
-
-    def check(self, request: Request) -> Response | None: ...
 
 
 class Server:
@@ -45,7 +40,7 @@ class Server:
         handler: Handler,
         *,
         upgrade: Upgrade | None = None,
-        guard: Guard | None = None,
+        guard: HostGuard | None = None,
         limits: Limits | None = None,
         ssl: SSLContext | None = None,
     ) -> None:

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 import msgspec
 
-from agent_gate.core.call import Caller, Outcome
+from agent_gate.core.call import Caller
 from agent_gate.core.credentials import KEY_KINDS, PERSON, Identity, SignIn, SignInNeeded, account_holder
 from agent_gate.core.ports import Clock
 from agent_gate.core.source_state import AccountState, SourceState, Status
@@ -23,6 +23,8 @@ from agent_gate.sources.accounts.credentials import (
     sign_in_settings,
     what_to_do,
 )
+from agent_gate.sources.accounts.questions import AccountCalls
+from agent_gate.sources.supervisor import Supervisor
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
 from agent_gate.vault.flows import NO_FLOW, Finished, Started, answer_in, flow_owner
@@ -33,24 +35,6 @@ HELD = "unconfirmed"
 OUTCOME_SECONDS, LOOK_AGAIN = 20.0, 0.05
 SETTLED = frozenset({Status.READY, Status.DEGRADED, Status.FAILED, Status.NEEDS_AUTH, Status.DISABLED})
 WELL = frozenset({Status.READY, Status.DEGRADED})
-
-
-class Handled(Protocol):
-    """The sources, as far as an account changes them."""
-
-    def states(self) -> Sequence[SourceState]: ...
-    def connect_anew(self, key: str) -> None: ...
-    async def forget_caller(self, key: str, caller: str) -> None: ...
-    async def try_as(self, key: str, caller: str) -> None: ...
-
-
-class AccountCaller(Protocol):
-    """What of a sign-in has to be on record, or before a person's eyes."""
-
-    async def confirm(self, finished: Finished) -> None: ...
-    async def invite(self, source: str, flow: str, started: Started, requester: str, person: str) -> None: ...
-    async def finish(self, source: str, person: str, answer: str, surface: str) -> Outcome: ...
-    async def over(self, flow: str) -> None: ...
 
 
 HOW = {
@@ -69,13 +53,13 @@ class SignIns:
     empty.
     """
 
-    calls: AccountCaller
+    calls: AccountCalls
 
     def __init__(
         self,
         custody: Custody,
         roster: Callable[[], Roster],
-        sources: Handled,
+        sources: Supervisor,
         clock: Clock,
         person_of: Callable[[str], str] = lambda _agent: "",
     ) -> None:

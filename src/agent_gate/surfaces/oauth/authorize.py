@@ -8,14 +8,15 @@ import hmac
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from agent_gate.access.sign_in.consents import INVITE_SECONDS, OPEN_SECONDS, BegunSignIn
 from agent_gate.access.sign_in.desk import SignInDesk
 from agent_gate.access.sign_in.faults import SignInFault
 from agent_gate.access.sign_in.redirects import destination, is_loopback
 from agent_gate.access.sign_in.request import CARRIED, AskedFor, Audience, read_request, redirect_of
+from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.numbers import new_number
+from agent_gate.calls.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import State, new_id
 from agent_gate.core.ports import Clock
@@ -36,7 +37,7 @@ from agent_gate.surfaces.oauth.browser import (
 )
 from agent_gate.surfaces.oauth.logins import CALLBACK, LOGOUT, LoginPages
 from agent_gate.surfaces.oauth.page import consent_page, fault_page, invited_page, page, waiting_page
-from agent_gate.surfaces.oauth.question import LetsIn, question
+from agent_gate.surfaces.oauth.question import question
 
 log = logging.getLogger("agent_gate.oauth")
 PROOF = "proof"
@@ -46,12 +47,6 @@ FOREIGN = "Only this gateway's own page may send this, from the browser that ope
 OVER_STATES = (State.DENIED, State.EXPIRED, State.WITHDRAWN)
 
 
-class AskedPeople(Protocol):
-    """The inbox."""
-
-    async def get(self, approval_id: str) -> Approval | None: ...
-
-
 class AuthorizePages:
     """`question_url` is where people see a question, as far as this browser can reach it; `logins` are those at the
     provider."""
@@ -59,8 +54,8 @@ class AuthorizePages:
     def __init__(
         self,
         desk: SignInDesk,
-        calls: LetsIn,
-        inbox: AskedPeople,
+        calls: Calls,
+        inbox: Inbox,
         clock: Clock,
         key: bytes,
         question_url: Callable[[Request, str], str | None],

@@ -12,11 +12,12 @@ from agent_gate.access.sign_in.desk import SignInDesk
 from agent_gate.access.sign_in.families import TokenPair
 from agent_gate.access.sign_in.faults import SignInFault
 from agent_gate.access.sign_in.request import AskedFor, Audience, wanted_namespaces
+from agent_gate.calls.calls import Calls
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden
 from agent_gate.store.statement import Statement
-from agent_gate.surfaces.oauth.question import LetsIn, question
+from agent_gate.surfaces.oauth.question import question
 
 NOT_BY_ITSELF = "Nobody is asked about an assertion: {why}. Sign in by a browser instead"
 
@@ -35,7 +36,7 @@ class Asserting(Protocol):
 class AssertionGrant:
     """Lets a client in for whom the provider vouches for a person: by the same rules as a login, on the same record."""
 
-    def __init__(self, desk: SignInDesk, calls: LetsIn, clock: Clock, asserting: Asserting) -> None:
+    def __init__(self, desk: SignInDesk, calls: Calls, clock: Clock, asserting: Asserting) -> None:
         self._desk, self._calls, self._clock, self._asserting = desk, calls, clock, asserting
 
     async def redeem(

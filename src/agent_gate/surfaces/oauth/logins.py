@@ -17,6 +17,7 @@ from agent_gate.access.sign_in.faults import SignInFault
 from agent_gate.access.sign_in.redirects import destination
 from agent_gate.access.sign_in.request import AskedFor
 from agent_gate.approval.numbers import new_number
+from agent_gate.calls.calls import Calls
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, RateLimited
@@ -27,7 +28,7 @@ from agent_gate.net.media import FORM, refuse_media
 from agent_gate.store.statement import Conflict
 from agent_gate.surfaces.oauth.browser import COOKIE, WAIT, answer_url, carried_cookie, redirect, set_cookie
 from agent_gate.surfaces.oauth.page import fault_page, leaving_page
-from agent_gate.surfaces.oauth.question import LetsIn, question
+from agent_gate.surfaces.oauth.question import question
 
 log = logging.getLogger("agent_gate.oauth")
 CALLBACK, LOGOUT = "/oidc/callback", "/oidc/logout"
@@ -50,7 +51,7 @@ class LoginPages:
     """Where a browser is sent to log in, where it comes back, and where the provider says that a login is over."""
 
     def __init__(
-        self, desk: SignInDesk, calls: LetsIn, clock: Clock, vouching: ProviderInUse, flows: SealedFlows
+        self, desk: SignInDesk, calls: Calls, clock: Clock, vouching: ProviderInUse, flows: SealedFlows
     ) -> None:
         self._desk, self._calls, self._clock = desk, calls, clock
         self._vouching, self._provider, self._flows = vouching, vouching.provider, flows

@@ -2,23 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from agent_gate.access.oidc.allowance import MOST_DAYS
 from agent_gate.access.sign_in.consents import AgreedTerms, BegunSignIn
 from agent_gate.access.sign_in.desk import WIRE
 from agent_gate.access.sign_in.redirects import destination
-from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller
 
 ASKER = Caller(name="sign-in", kind="operator", max_pending=0, calls_per_minute=0)
-
-
-class LetsIn(Protocol):
-    """The calls of the gateway, as far as a sign-in is one."""
-
-    async def ask_to_let_in(self, call: Call, number: str) -> Approval: ...
-    async def let_in(self, call: Call) -> bool: ...
 
 
 def question(sign_in: BegunSignIn, address: str, terms: AgreedTerms | None = None) -> Call:
