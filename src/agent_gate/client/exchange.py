@@ -75,8 +75,6 @@ class Address(NamedTuple):
 
 
 class OpenConnection(NamedTuple):
-    """One open connection."""
-
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 

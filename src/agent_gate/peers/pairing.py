@@ -83,8 +83,6 @@ Confirm = Callable[[str], Awaitable[bool]]
 
 @dataclass
 class Pairing:
-    """One handshake."""
-
     line: Line
     identity: IdentityKey
     gateway_id: str

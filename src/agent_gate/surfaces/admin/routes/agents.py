@@ -65,8 +65,6 @@ def code_rows(url: str) -> list[str]:
 
 
 class Agents:
-    """The routes of agents, operators, links and clients."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin, self._keys = admin, admin.who.keys
         self._signed_in = admin.who.sign_in.signed_in

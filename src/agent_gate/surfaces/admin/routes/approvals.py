@@ -44,8 +44,6 @@ LIST = {
 
 
 class Approvals:
-    """The routes of the inbox and of grants."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin, self._inbox = admin, admin.calls.inbox
         self._risks = Risks(admin.record.store, admin.clock)

@@ -11,8 +11,6 @@ from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route, Rout
 
 
 class ConnectionRoutes:
-    """The routes of accounts."""
-
     def __init__(self, admin: Admin) -> None:
         self._calls, self._sign_ins = admin.calls, admin.secrets.sign_ins
 

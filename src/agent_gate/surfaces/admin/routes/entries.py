@@ -119,8 +119,6 @@ def servers_file_of(main: Path, plain: Mapping[str, Any]) -> Path | None:
 
 
 class EntryRoutes:
-    """The routes of what the files configure."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._held: dict[str, Held] = {}

@@ -38,8 +38,6 @@ async def list_gateways(admin: Admin) -> list[dict[str, Any]]:
 
 
 class GatewayRoutes:
-    """The routes about gateways."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 

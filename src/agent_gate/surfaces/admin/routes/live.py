@@ -26,8 +26,6 @@ def event(kind: str, value: Any) -> bytes:
 
 
 class Live:
-    """The route of the event stream."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._risks = Risks(admin.record.store, admin.clock)

@@ -47,8 +47,6 @@ def status(admin: Admin) -> dict[str, Any]:
 
 
 class Overview:
-    """The routes that concern the gateway as a whole."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 

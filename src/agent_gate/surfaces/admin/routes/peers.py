@@ -33,8 +33,6 @@ def shown_peer(peer: Peer) -> dict[str, Any]:
 
 
 class PeerRoutes:
-    """The routes of peers."""
-
     def __init__(self, admin: Admin) -> None:
         self._peering = admin.peering
 

@@ -72,8 +72,6 @@ def explained(policy: Policy, tool: Tool, arguments: Mapping[str, Any], caller: 
 
 
 class PolicyRoutes:
-    """The routes of the rules."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 

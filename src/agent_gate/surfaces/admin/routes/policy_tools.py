@@ -39,8 +39,6 @@ def decided(page: RecordPage) -> Iterator[Recorded]:
 
 
 class PolicyTools:
-    """The routes."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 

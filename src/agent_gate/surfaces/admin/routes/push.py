@@ -9,8 +9,6 @@ SUBSCRIPTION = ("address", "p256dh", "auth")
 
 
 class PushRoutes:
-    """The routes of devices."""
-
     def __init__(self, admin: Admin) -> None:
         self._pushing = admin.pushing
 

@@ -129,8 +129,6 @@ def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
 
 
 class RecordRoutes:
-    """The routes of calls and audit."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin, self._store = admin, admin.record.store
 

@@ -11,8 +11,6 @@ GONE = "This browser is not open any more"
 
 
 class ScreenRoutes:
-    """The routes of what can be watched."""
-
     def __init__(self, admin: Admin) -> None:
         self._sources = admin.sources
 

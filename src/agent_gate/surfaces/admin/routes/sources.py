@@ -12,8 +12,6 @@ from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route, Rout
 
 
 class SourceRoutes:
-    """The routes of sources."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin, self._sources = admin, admin.sources
 

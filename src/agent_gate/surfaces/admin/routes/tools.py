@@ -43,8 +43,6 @@ def ended(outcome: Outcome | Pending) -> dict[str, Any]:
 
 
 class ToolRoutes:
-    """The routes of the catalog."""
-
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._sizes: dict[str, int] = {}

@@ -6,8 +6,6 @@ from agent_gate.surfaces.admin.routing import TERMINAL, TEXT, OperatorRequest, R
 
 
 class VaultRoutes:
-    """The routes of the vault."""
-
     def __init__(self, admin: Admin) -> None:
         self._vault, self._secrets = admin.secrets.custody.vault, admin.secrets.custody.secrets
         self._changed, self._uses = admin.secrets.changed, admin.secrets.uses
