@@ -68,7 +68,6 @@ def settings_for(authority: AuthorizationProcess) -> SignInSettings:
         source="notes",
         title="Notes",
         url=f"{authority.issuer}/mcp",
-        kind="oauth2-pkce",
         scopes=("openid", "email", "offline_access"),
     )
 
@@ -77,7 +76,7 @@ async def signed_in(house: House, authority: AuthorizationProcess) -> Connected:
     started = await house.flows.start(settings_for(authority), OWNER, "operator")
     came = answer_in(await asyncio.to_thread(Person(authority.issuer).consent, started.url))
     finished = await house.flows.finish(came["state"], came["code"], came.get("iss"))
-    assert (finished.owner, finished.initiator, finished.confirm) == (OWNER, "operator", False)
+    assert (finished.owner, finished.connected.by, finished.confirm) == (OWNER, "operator", False)
     await house.connections.keep(OWNER, finished.connected)
     return finished.connected
 
@@ -205,7 +204,6 @@ async def test_a_machine_signs_in_by_itself_and_again_when_its_token_ends(
     async with a_house(at(tmp_path), tmp_path / "data") as house:
         machine = replace(
             settings_for(authority),
-            kind="client-credentials",
             scopes=(),
             client=ConfiguredClient("machine", "a-secret-of-the-machine-client"),
         )
@@ -235,7 +233,6 @@ async def test_an_identity_of_another_issuer_is_exchanged_for_a_token_of_the_ser
         identity = (await signed_in(house, authority)).tokens.access_token
         settings = replace(
             settings_for(authority),
-            kind="token-exchange",
             client=ConfiguredClient("exchanger", "a-secret-of-the-exchanging-client"),
         )
         finished = await house.flows.exchange(settings, OWNER, identity, "gateway")

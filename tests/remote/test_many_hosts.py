@@ -94,7 +94,7 @@ async def test_hundreds_of_hosts_are_served_and_dialled_fifty_at_a_time(tmp_path
             await store.write(*rows)
             await peering.peers.load()
             await peering.start()
-            await until(lambda: sum(tool.available for tool in supervisor.catalog.tools) >= HOSTS)
+            await until(lambda: sum(tool.available for tool in supervisor.shelf.catalog.tools) >= HOSTS)
             assert crowd.asked >= HOSTS
             assert crowd.most <= DIALLED_AT_A_TIME
             await supervisor.stop()

@@ -297,7 +297,6 @@ def test_a_sign_in_ends_after_ten_minutes(tmp_path):
         source="lab",
         title="Lab",
         url="http://127.0.0.1:9/mcp",
-        kind="oauth2",
         client=ConfiguredClient("x", "a-secret-of-the-client"),
         authorize_url="http://127.0.0.1:9/authorize",
         token_url="http://127.0.0.1:9/token",

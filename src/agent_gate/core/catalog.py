@@ -56,7 +56,6 @@ class Catalog:
     tools: tuple[Tool, ...] = ()
     listings: Mapping[str, Listing] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
-    clashes: tuple[Excluded, ...] = ()
     names: Mapping[str, Tool] = field(default_factory=dict)
     reads: Mapping[str, Tool] = field(default_factory=dict)
 
@@ -300,7 +299,6 @@ def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catal
         tools=tuple(tools),
         listings=ordered,
         excluded=(*excluded, *clashes),
-        clashes=tuple(clashes),
         names=lookup(tools),
         reads=lookup_reads(ordered.values(), before),
     )

@@ -220,9 +220,6 @@ class Policy:
                 return compiled.decision
         return None
 
-    def visible(self, tools: Sequence[Tool], caller: str) -> list[Tool]:
-        return [tool for tool in tools if not self.hides(tool, caller)]
-
     def _trail(self, subject: Subject) -> Iterable[Considered]:
         for compiled in self._ordered:
             why = compiled.rule.excludes(subject.tool, subject.caller, subject.person, subject.groups)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_gate.config.settings import Settings
-from agent_gate.core.catalog import Catalog, Listing, Shelf, build
+from agent_gate.core.catalog import Listing, Shelf, build
 from agent_gate.core.ports import Clock, ContextSource, Plan, Screens, Source, Witness
 from agent_gate.core.source_state import DefinitionChange, SourceState, Status
 from agent_gate.core.tool import Definition, Tool
@@ -416,7 +416,3 @@ class Supervisor:
             if self._tasks.get(key) is task:
                 del self._tasks[key]
                 self._leaving.discard(key)
-
-    @property
-    def catalog(self) -> Catalog:
-        return self.shelf.catalog

@@ -14,7 +14,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from agent_gate.core.credentials import SignInKind
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement
@@ -72,7 +71,6 @@ class SignInSettings:
     source: str
     title: str
     url: str
-    kind: SignInKind
     client: ConfiguredClient = NOT_CONFIGURED
     scopes: tuple[str, ...] = ()
     authorize_url: str | None = None
@@ -134,7 +132,6 @@ class Finished:
 
     owner: str
     source: str
-    initiator: str
     connected: Connected
     confirm: bool
     approver: str = ""
@@ -208,7 +205,7 @@ class Flows:
         check_issuer(flow.server, issuer)
         tokens = await self._endpoint(flow).redeem(code, flow.verifier, flow.redirect_uri)
         connected = self._connected("oauth", flow, tokens, flow.initiator)
-        return Finished(flow.owner, flow.source, flow.initiator, connected, flow.confirm, flow.approver)
+        return Finished(flow.owner, flow.source, connected, flow.confirm, flow.approver)
 
     async def finish_pasted(self, state: str, pasted: str, initiator: str) -> Finished:
         """The code, or the whole address at which a browser ended where nothing answered."""
@@ -268,7 +265,7 @@ class Flows:
         async def wait() -> Finished:
             tokens = await poll_device(self._endpoint(dealing), code, self._clock)
             connected = self._connected("oauth", dealing, tokens, initiator)
-            return Finished(owner, settings.source, initiator, connected, confirm, approver)
+            return Finished(owner, settings.source, connected, confirm, approver)
 
         return self._started(code), wait
 
@@ -285,7 +282,7 @@ class Flows:
         dealing = await self._deal_alone(settings, "client_id, and client_secret or private_key,")
         tokens = await self._endpoint(dealing).exchange_credentials(dealing.scope)
         connected = self._connected("machine", dealing, tokens, initiator)
-        return Finished(owner, settings.source, initiator, connected, False)
+        return Finished(owner, settings.source, connected, False)
 
     async def exchange(self, settings: SignInSettings, owner: str, identity: str, initiator: str) -> Finished:
         """By an identity of another issuer, without a person: its token for one of this server's."""
@@ -301,7 +298,7 @@ class Flows:
             tokens = await endpoint.exchange_assertion(identity, scope)
         tokens = msgspec.structs.replace(tokens, refresh_token=None)
         connected = self._connected("exchange", dealing, tokens, initiator)
-        return Finished(owner, settings.source, initiator, connected, False)
+        return Finished(owner, settings.source, connected, False)
 
     async def _deal_alone(self, settings: SignInSettings, needs: str) -> Dealing:
         """As the client that the file names; `needs` says what has to stand there."""

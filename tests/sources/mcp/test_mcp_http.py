@@ -523,8 +523,8 @@ def test_a_tool_with_a_malicious_header_is_left_out_and_its_siblings_stay() -> N
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
             assert [d.name for d in made.source.tools.definitions] == ["good"]
-            assert len(made.source.excluded) == len(bad)
-            assert all("x-mcp-header" in left.reason for left in made.source.excluded)
+            assert len(made.source.tools.excluded) == len(bad)
+            assert all("x-mcp-header" in left.reason for left in made.source.tools.excluded)
 
     with_server(handler, story)
 

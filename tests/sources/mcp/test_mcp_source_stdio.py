@@ -314,7 +314,7 @@ async def test_broken_entries_are_left_out_and_their_siblings_stay() -> None:
     async with connected(**zoo("broken-tools")) as made:
         names = {definition.name for definition in made.source.tools.definitions}
         assert "echo" in names
-        reasons = {left.name: left.reason for left in made.source.excluded}
+        reasons = {left.name: left.reason for left in made.source.tools.excluded}
         assert reasons.keys() == {"no-schema", "(unnamed)", "badname"}
 
 

@@ -127,7 +127,6 @@ class OidcProvider:
             client_id=self.client.client_id,
             client_secret=said.client_secret,
             method=chosen_method(server, said),
-            how="configured",
         )
 
     def _endpoint(self, server: AuthorizationServer) -> TokenEndpoint:

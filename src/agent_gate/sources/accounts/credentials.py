@@ -297,7 +297,6 @@ def sign_in_settings(who: Identity) -> SignInSettings:
         source=who.source,
         title=who.title or who.source,
         url=signing.url,
-        kind=signing.kind,
         client=ConfiguredClient(
             client_id=signing.client_id or None,
             client_secret=signing.client_secret or None,

@@ -11,7 +11,6 @@ from typing import Self
 
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.call import Call, Result, sent_arguments
-from agent_gate.core.catalog import Excluded
 from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded, account_holder
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
@@ -105,11 +104,6 @@ class McpSource:
             await (await self.connections.find_or_open(order)).send(order)
         except FAILURES as error:
             raise connect_error(error, self.title) from None
-
-    @property
-    def excluded(self) -> tuple[Excluded, ...]:
-        """The tools of the last list that cannot be used, each with its reason."""
-        return self.tools.excluded
 
     async def __aenter__(self) -> Self:
         return self

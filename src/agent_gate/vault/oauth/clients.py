@@ -1,7 +1,6 @@
 """Who the gateway is to an authorization server: registered beforehand, by a document of its own, or on the spot."""
 
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,7 +10,6 @@ from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, is_loop
 
 NAME = "agent-gate"
 KNOWN_METHODS = ("private_key_jwt", BASIC, "client_secret_post", "none")
-How = Literal["configured", "document", "registered"]
 
 
 class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +19,6 @@ class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     client_secret: str | None = None
     method: str = "none"
-    how: How = "registered"
     redirect_uri: str | None = None
 
     def __repr__(self) -> str:
@@ -62,10 +59,9 @@ def configured_client(server: AuthorizationServer, client: ConfiguredClient) -> 
             client_id=client.client_id,
             client_secret=client.client_secret,
             method=chosen_method(server, client),
-            how="configured",
         )
     if client.document_url and server.takes_client_documents:
-        return OAuthClient(issuer=server.issuer, client_id=client.document_url, how="document")
+        return OAuthClient(issuer=server.issuer, client_id=client.document_url)
     return None
 
 

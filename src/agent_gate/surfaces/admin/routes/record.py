@@ -259,7 +259,7 @@ class RecordRoutes:
         await self._store.flush()
         ledger = self._admin.record
         report = await verify(self._store, ledger.audit_key, ledger.heads, ledger.cut_key)
-        return asdict(report) | {"ok": not report.problems}
+        return asdict(report) | {"ok": report.ok}
 
     async def _cut(self, ask: OperatorRequest) -> RouteAnswer:
         days = ask.body().get("days")
