@@ -73,7 +73,7 @@ class Act:
         sight = await tab.look()
         tab.groups.forget()
         view = open_items(sight.items, tab.groups, budget_for(sight.characters))
-        return f"{heading(sight)}\n{view.text}"
+        return f"{heading(sight)}\n{view}"
 
     async def report(self, did: str) -> list[Block]:
         """What was done, and what it changed."""
@@ -93,7 +93,7 @@ class Act:
         if changed is None:
             tab.groups.forget()
             view = open_items(items, tab.groups, budget_for(sight.characters))
-            return text(f"{did}\n{heading(sight)}\n{view.text}")
+            return text(f"{did}\n{heading(sight)}\n{view}")
         return text(f"{did}\n{changed or 'Nothing visible changed.'}")
 
 

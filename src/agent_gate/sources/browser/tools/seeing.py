@@ -25,7 +25,7 @@ async def snapshot(act: Act) -> Sequence[Block]:
     tab = act.tab
     if ref and ref in tab.groups.items:
         view = open_items(tab.groups.items[ref], tab.groups, BUDGET)
-        return text(f"In group {ref}:\n{view.text}")
+        return text(f"In group {ref}:\n{view}")
     if not ref and not full:
         return text(await act.see())
     sight = await tab.look()
@@ -38,7 +38,7 @@ async def snapshot(act: Act) -> Sequence[Block]:
     if full or any(child.role == "option" for child in node.children):
         return text(f"In {ref}:\n{whole(below)}")
     view = open_items(simplify(below), tab.groups, BUDGET)
-    return text(f"In {ref}:\n{view.text or 'nothing'}")
+    return text(f"In {ref}:\n{view or 'nothing'}")
 
 
 async def screenshot(act: Act) -> Sequence[Block]:

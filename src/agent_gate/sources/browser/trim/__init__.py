@@ -6,6 +6,6 @@ reached, by its reference or through a group that opens. Pure; nothing here asks
 
 from agent_gate.sources.browser.trim.item import Item
 from agent_gate.sources.browser.trim.simplify import simplify
-from agent_gate.sources.browser.trim.view import BUDGET, Groups, Trimmed, budget_for, open_items, trim
+from agent_gate.sources.browser.trim.view import BUDGET, Groups, budget_for, open_items
 
-__all__ = ["BUDGET", "Groups", "Item", "Trimmed", "budget_for", "open_items", "simplify", "trim"]
+__all__ = ["BUDGET", "Groups", "Item", "budget_for", "open_items", "simplify"]

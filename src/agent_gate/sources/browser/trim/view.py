@@ -1,12 +1,9 @@
-"""`Trimmed`: a page as the agent sees it, and the groups that it can open."""
+"""A page as the agent sees it, and the groups that it can open."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from agent_gate.sources.browser.tree import PageNode
 from agent_gate.sources.browser.trim.fit import fit
 from agent_gate.sources.browser.trim.item import Item
-from agent_gate.sources.browser.trim.simplify import simplify
 from agent_gate.sources.browser.trim.write import write
 
 BUDGET = 4_800
@@ -32,33 +29,15 @@ class Groups:
         self.items.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class Trimmed:
-    text: str
-    items: Sequence[Item] = field(repr=False)
-
-    def refs(self) -> set[str]:
-        """Every reference that stands in it, those of groups too."""
-        return {ref for item in self.items for ref in item.refs()}
-
-
-def trim(root: PageNode, groups: Groups, budget: int = BUDGET) -> Trimmed:
-    """A page in at most `budget` characters."""
-    return open_items(simplify(root), groups, budget)
-
-
-def open_items(items: Sequence[Item], groups: Groups, budget: int = BUDGET) -> Trimmed:
-    """Items within the budget; what does not fit is behind new groups. The estimate is corrected by what was written."""
-    room, text, kept = budget, "", list(items)
+def open_items(items: Sequence[Item], groups: Groups, budget: int = BUDGET) -> str:
+    """Items as text within the budget; what does not fit is behind new groups. The estimate is corrected by what was written."""
+    room = budget
     for _ in range(6):
-        trial = Groups()
-        kept = fit(items, room, trial.add)
-        text = write(kept)
-        if len(text) <= budget:
+        length = len(write(fit(items, room, Groups().add)))
+        if length <= budget:
             break
-        room = int(room * min(0.9, budget / len(text)))
-    kept = fit(items, room, groups.add)
-    return Trimmed(write(kept), kept)
+        room = int(room * min(0.9, budget / length))
+    return write(fit(items, room, groups.add))
 
 
 def budget_for(whole: int) -> int:
