@@ -23,9 +23,9 @@ from agent_gate.approval.channels.dispatcher import Dispatcher, ToldChannel
 from agent_gate.approval.channels.kind import QuietHours
 from agent_gate.approval.channels.push import message_of
 from agent_gate.approval.channels.quiet import Quiet
-from agent_gate.approval.channels.webhook import clipped, filled, sign, slack
+from agent_gate.approval.channels.webhook import TITLE, filled, sign, slack
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.render import INVISIBLE, card, clock, fate, lines, visible, whole
+from agent_gate.approval.render import INVISIBLE, card, clip, clock, fate, lines, visible, whole
 from agent_gate.config.load import load
 from agent_gate.core.approval import Answer, Answered, Approval, Asked, Hashes
 from agent_gate.core.call import Call, Caller, Decision, Outcome, State, new_id
@@ -79,7 +79,7 @@ def test_every_channel_says_first_that_a_call_is_destructive():
         "terminal, client and link": "\n".join(lines(shown, 1000.0)),
         "telegram": chat.as_text(chat.parts(shown, 1000.0)[0]),
         "telegram's list": chat.pending_list([shown], 1000.0),
-        "slack and ntfy": clipped(shown.title()),
+        "slack and ntfy": clip(shown.title(), TITLE),
         "push": message_of(shown, asked.id).title,
     }
     assert {name for name, text in texts.items() if "destructive" not in text.replace("x", "")} == set()

@@ -45,7 +45,7 @@ from agent_gate.surfaces.paths import Paths
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
-from agent_gate.surfaces.websocket.meta_tools import meta_tools
+from agent_gate.surfaces.websocket.methods import meta_tools
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
 

@@ -80,6 +80,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() and not INVISIBLE.match(c) else escaped(c) for c in text)
 
 
+def clip(text: str, longest: int) -> str:
+    """A text of at most so many characters; what is cut off is told by its end."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def visible_lines(text: str) -> str:
     """The same for text of several lines, whose line breaks are meant."""
     return "\n".join(map(visible, text.split("\n")))

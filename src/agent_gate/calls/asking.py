@@ -11,6 +11,7 @@ from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.numbers import UNSAID, WRONG
 from agent_gate.approval.pictures import keep_picture, take_picture
+from agent_gate.approval.render import clip
 from agent_gate.approval.risk import standing_risks
 from agent_gate.calls import entries
 from agent_gate.calls.admit import DENIED
@@ -41,13 +42,9 @@ log = logging.getLogger("agent_gate.approvals")
 RULES = "rules"
 """The channel of a question that the rules of now answer."""
 LONGEST_IN_SENTENCE = 200
+"""Of a value in a sentence; the card shows it whole beside it."""
 OPTIONAL = re.compile(r"\[([^\[\]{}]*\{(\w+)\}[^\[\]{}]*)\]")
 """A part of a sentence around one argument, as `[ on {entity_id}]`."""
-
-
-def clipped(text: str) -> str:
-    """What of a value a sentence holds; the card shows it whole beside it."""
-    return text if len(text) <= LONGEST_IN_SENTENCE else f"{text[: LONGEST_IN_SENTENCE - 1]}…"
 
 
 def sentence(case: Case) -> str:
@@ -60,7 +57,11 @@ def sentence(case: Case) -> str:
 
     def filled(found: re.Match[str]) -> str:
         name = found[1]
-        return clipped(str(arguments[name])) if name in arguments and name not in secret else found[0]
+        return (
+            clip(str(arguments[name]), LONGEST_IN_SENTENCE)
+            if name in arguments and name not in secret
+            else found[0]
+        )
 
     return PLACEHOLDER.sub(filled, OPTIONAL.sub(kept, case.tool.definition.ask))
 

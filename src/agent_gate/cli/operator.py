@@ -325,3 +325,11 @@ def add_listing(
     def show(ctx: click.Context) -> None:
         found = ctx.obj["client"].get(path)
         tell(ctx, found, listing(found))
+
+
+def read_secret(what: str) -> str:
+    """What is piped in, else what is typed at a prompt that shows nothing; an argument could be read by everybody on the
+    machine."""
+    if not sys.stdin.isatty():
+        return sys.stdin.read().strip("\r\n")
+    return str(click.prompt(what, hide_input=True, err=True))

@@ -23,8 +23,9 @@ from msgspec import Meta
 from agent_gate.core.call import new_id
 from agent_gate.core.tasks import ends_within
 from agent_gate.hosts import Host, Refused, current_context
+from agent_gate.hosts.kept import open_database
 from agent_gate.hosts.schedules import Schedule
-from agent_gate.hosts.tools import current_tenant
+from agent_gate.hosts.tools import current_owner, current_tenant
 from agent_gate.peers.authorization import covers
 from agent_gate.peers.encoding import to_time
 
@@ -75,14 +76,7 @@ class CronJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def database() -> sqlite3.Connection:
-    """A connection of its own for each call: tools run in threads."""
-    found = sqlite3.connect(os.environ.get("CRON_DATABASE", "cron.db"), timeout=10)
-    found.executescript("PRAGMA journal_mode=WAL;" + SCHEMA)
-    return found
-
-
-def owner() -> str:
-    return f"{current_tenant()}\0{current_context().isolation_key or ''}"
+    return open_database(os.environ.get("CRON_DATABASE", "cron.db"), SCHEMA)
 
 
 def check_event_type(event_type: str) -> None:
@@ -111,7 +105,7 @@ def list_jobs() -> dict[str, Any]:
     """List the jobs, each with the next moment it fires"""
     with closing(database()) as jobs, jobs:
         found = jobs.execute(
-            "SELECT id, name, body, last_at FROM jobs WHERE owner = ? ORDER BY name", (owner(),)
+            "SELECT id, name, body, last_at FROM jobs WHERE owner = ? ORDER BY name", (current_owner(),)
         ).fetchall()
     return {"jobs": [shown(row) for row in found]}
 
@@ -140,13 +134,14 @@ def create(
         session=context.session_id,
     )
     with closing(database()) as jobs, jobs:
-        (count,) = jobs.execute("SELECT COUNT(*) FROM jobs WHERE owner = ?", (owner(),)).fetchone()
+        (count,) = jobs.execute("SELECT COUNT(*) FROM jobs WHERE owner = ?", (current_owner(),)).fetchone()
         if count >= MOST_JOBS:
             raise Refused(f"There are {MOST_JOBS} jobs already. Remove some first", code="RATE_LIMITED")
         row = (ident, name, msgspec.json.encode(job).decode(), time.time())
         try:
             jobs.execute(
-                "INSERT INTO jobs (id, name, body, last_at, owner) VALUES (?, ?, ?, ?, ?)", (*row, owner())
+                "INSERT INTO jobs (id, name, body, last_at, owner) VALUES (?, ?, ?, ?, ?)",
+                (*row, current_owner()),
             )
         except sqlite3.IntegrityError:
             raise Refused(f"There is a job named {name}. Remove it first, or choose another name") from None
@@ -160,7 +155,9 @@ def remove(
 ) -> dict[str, Any]:
     """Remove a job; it fires no more"""
     with closing(database()) as jobs, jobs:
-        count = jobs.execute("DELETE FROM jobs WHERE owner = ? AND id = ?", (owner(), job_id)).rowcount
+        count = jobs.execute(
+            "DELETE FROM jobs WHERE owner = ? AND id = ?", (current_owner(), job_id)
+        ).rowcount
     crontab.changed()
     return {"removed": count, "operation_id": job_id}
 

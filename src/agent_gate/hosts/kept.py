@@ -83,6 +83,13 @@ class SeenInitiations:
         return sum(1 for at in self._seen.values() if now - at < 60)
 
 
+def open_database(path: str, schema: str) -> sqlite3.Connection:
+    """The database of a host's own tools; a connection for each call, since they run in threads."""
+    found = sqlite3.connect(path, timeout=10)
+    found.executescript("PRAGMA journal_mode=WAL;" + schema)
+    return found
+
+
 class GivenResults:
     """Results by idempotency key, kept for a day: the same call again gets what the first one got.
 

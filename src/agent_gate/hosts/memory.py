@@ -16,8 +16,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from agent_gate.core.call import new_id
-from agent_gate.hosts import Host, Refused, current_context
-from agent_gate.hosts.tools import current_tenant
+from agent_gate.hosts import Host, Refused
+from agent_gate.hosts.kept import open_database
+from agent_gate.hosts.tools import current_owner
 
 host = Host("memory")
 WORD = re.compile(r"\w+")
@@ -41,14 +42,7 @@ Days = Annotated[float, Meta(gt=0, description="Only what was appended within so
 
 
 def database() -> sqlite3.Connection:
-    """A connection of its own for each call: tools run in threads."""
-    found = sqlite3.connect(os.environ.get("MEMORY_DATABASE", "memory.db"), timeout=10)
-    found.executescript("PRAGMA journal_mode=WAL;" + SCHEMA)
-    return found
-
-
-def owner() -> str:
-    return f"{current_tenant()}\0{current_context().isolation_key or ''}"
+    return open_database(os.environ.get("MEMORY_DATABASE", "memory.db"), SCHEMA)
 
 
 def shown(row: tuple[Any, ...]) -> dict[str, Any]:
@@ -61,7 +55,7 @@ def append(text: Text, scope: MemoryScope = "") -> dict[str, Any]:
     name = new_id()
     with closing(database()) as memory, memory:
         memory.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (name, owner(), scope, text, time.time())
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (name, current_owner(), scope, text, time.time())
         )
     return {"id": name, "operation_id": name}
 
@@ -77,7 +71,7 @@ def query(
 ) -> dict[str, Any]:
     """Find what was remembered: best matches first, or the newest"""
     where: list[str] = ["entries.owner = ?"]
-    given: list[Any] = [owner()]
+    given: list[Any] = [current_owner()]
     if scope is not None:
         where, given = [*where, "entries.scope = ?"], [*given, scope]
     if days is not None:
@@ -101,6 +95,6 @@ def delete(ids: Ids) -> dict[str, Any]:
     sql = f"DELETE FROM entries WHERE owner = ? AND id IN ({marks})"
     with closing(database()) as memory, memory:
         return {
-            "deleted": memory.execute(sql, (owner(), *ids)).rowcount,
+            "deleted": memory.execute(sql, (current_owner(), *ids)).rowcount,
             "operation_id": "-".join(sorted(ids))[:200],
         }

@@ -59,6 +59,11 @@ def current_tenant() -> str:
     return turn.get().request.tenant_id
 
 
+def current_owner() -> str:
+    """Whose the entries are that the tool which asks may see: the tenant's own, or those of one isolation key."""
+    return f"{current_tenant()}\0{current_context().isolation_key or ''}"
+
+
 def log_line(text: str) -> None:
     """A line for the gateway's debug log; after a good number of them no more are kept."""
     logs = turn.get().logs

@@ -14,7 +14,7 @@ import msgspec
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.devices import PushDevice
 from agent_gate.approval.channels.kind import ChannelKind, ChannelSettings
-from agent_gate.approval.render import Card
+from agent_gate.approval.render import Card, clip
 from agent_gate.core.approval import Approval
 from agent_gate.core.notes import GIVEN
 from agent_gate.errors import ConfigError, GatewayError, InvalidArgs, UpstreamError
@@ -80,10 +80,6 @@ TRIAL = PushMessage(
     title="agent-gate reaches you here", body="Questions come like this.", tag="trial", open="/#/now"
 )
 TRIAL_SECONDS = 60
-
-
-def clip(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def fit(message: PushMessage) -> bytes:

@@ -19,7 +19,7 @@ from agent_gate.approval.channels.chat import ROOMS
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.kind import ChannelKind, ChannelSettings
 from agent_gate.approval.numbers import offered_numbers
-from agent_gate.approval.render import Card, lines
+from agent_gate.approval.render import Card, clip, lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.notes import ADDRESS, GIVEN, SECRET
 from agent_gate.core.tool import Json
@@ -123,10 +123,6 @@ def fitted(shown: Card, now: float, most: int, size: Callable[[str], int]) -> st
     end = CUT.format(len(text))
     kept = bisect_right(range(len(text)), most, key=lambda length: size(text[:length] + end))
     return text[: kept - 1] + end
-
-
-def clipped(text: str, room: int = TITLE) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def ntfy(values: Values, topic: str) -> Json:
@@ -245,7 +241,7 @@ class Webhook:
             "id": approval.id,
             "call": approval.call_id,
             "state": shown.state,
-            "title": clipped(shown.title() if shown.open else shown.outcome()),
+            "title": clip(shown.title() if shown.open else shown.outcome(), TITLE),
             "sentence": shown.sentence,
             "signature": shown.signature,
             "arguments": self._desk.redactor.inside(arguments),

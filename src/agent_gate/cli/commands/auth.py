@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import add_listing, admin_group, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, read_secret, segment, tell
 from agent_gate.cli.output import ago, span, table
-from agent_gate.cli.secret_input import read_secret
 
 agent_option = click.option(
     "--agent", default="", help="The agent whose own account is meant, where each has one."

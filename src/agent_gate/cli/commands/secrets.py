@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from agent_gate.cli.operator import add_listing, admin_group, segment, tell
+from agent_gate.cli.operator import add_listing, admin_group, read_secret, segment, tell
 from agent_gate.cli.output import ago, table
-from agent_gate.cli.secret_input import read_secret
 
 
 def when(one: dict[str, Any]) -> str:

@@ -4,13 +4,15 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from agent_gate.calls import Calls
-from agent_gate.calls.meta import Visible
+from agent_gate.calls.meta import MetaTools, Visible
 from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller
 from agent_gate.core.tool import Json, Tool
+from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.websocket.agent import Agent, ProgressTalk
 from agent_gate.surfaces.websocket.describe import Descriptions, pending_row
@@ -85,6 +87,18 @@ def meta_call(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
         session=agent.session,
         client_id=message.id,
     )
+
+
+def meta_tools(meta: MetaTools) -> dict[str, Extra]:
+    """The meta-tools by method name, `browse` being the short one; one that asks a person waits as long as it takes."""
+    methods = {name: name for name in ARGUMENTS} | {"browse": "tool_browse"}
+    return {method: partial(answer_meta, meta, name) for method, name in methods.items()}
+
+
+async def answer_meta(meta: MetaTools, name: str, call: Call) -> bytes:
+    answer = await meta.answer(name, call.arguments, call, wait=None)
+    assert isinstance(answer, bytes)
+    return answer
 
 
 def names_of(params: Mapping[str, Json], name: str, most: int) -> list[str]:

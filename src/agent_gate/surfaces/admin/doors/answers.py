@@ -9,10 +9,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from agent_gate.approval.channels.buttons import ANSWERS, Buttons, Pressed, answer_of
-from agent_gate.approval.channels.webhook import clipped
+from agent_gate.approval.channels.webhook import TITLE
 from agent_gate.approval.grants import describe
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.render import card, fate, lines, visible
+from agent_gate.approval.render import card, clip, fate, lines, visible
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.ports import Clock
@@ -143,7 +143,7 @@ class Answers:
         if fault is not None:
             body = f'<p class="fault" role="alert">Not answered yet. {html.escape(fault.message)}.</p>{body}'
         form = self._form(approval, offered(pressed, approval), self._channels()[channel], reason)
-        return page(fault.status if fault else 200, clipped(shown.title()), body + form)
+        return page(fault.status if fault else 200, clip(shown.title(), TITLE), body + form)
 
     def _form(self, approval: Approval, choices: Sequence[str], person: str, reason: str) -> str:
         buttons = "".join(
