@@ -15,6 +15,14 @@ class Edit(NamedTuple):
     diff: str
 
 
+def entries_in(path: Path, plain: Mapping[str, Any], block: str) -> dict[str, Any]:
+    """The entries of a block of a file; none where it is not there yet."""
+    entries = plain.get(block) or {}
+    if not isinstance(entries, dict):
+        raise ConfigError(f"{block}: expected a mapping", where=str(path))
+    return entries
+
+
 def check_edit(
     path: Path, old: str, text: str, expected: Mapping[str, Any], read: Callable[[str, str], object]
 ) -> Edit:

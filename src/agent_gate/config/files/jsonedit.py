@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_gate.config.files.jsonfile import SPACE, JsonSpan, locate_json, parse_json
-from agent_gate.errors import ConfigError
 
 REMARK = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n]*?\*/[ \t]*(?=\r?\n))")
 BLANK_TO_LINE_END = re.compile(r"[ \t]*(?://[^\n]*)?\r?\n?")
@@ -84,12 +83,7 @@ class Jsonc:
     """`Syntax` for JSON files, with or without comments and trailing commas."""
 
     def read(self, text: str, name: str) -> dict[str, Any]:
-        found = parse_json(text, name).plain()
-        if found is None:
-            return {}
-        if not isinstance(found, dict):
-            raise ConfigError("expected an object at the top", where=name)
-        return found
+        return parse_json(text, name).top()
 
     def put(self, text: str, block: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
         return self.set(text, [*block, key], lambda indent: render(text, value, indent))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.files.edit import Edit, check_edit
+from agent_gate.config.files.edit import Edit, check_edit, entries_in
 from agent_gate.config.files.jsonedit import Jsonc
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.errors import ConfigError
@@ -21,7 +21,7 @@ def current(path: Path) -> tuple[str, dict[str, Any]]:
 def put_entry(path: Path, block: str, key: str, set_: Mapping[str, Any], unset: Sequence[str] = ()) -> Edit:
     """The file with the entry's fields set and unset; an entry that is not there yet is added."""
     old, plain = current(path)
-    entries = entries_of(path, plain, block)
+    entries = entries_in(path, plain, block)
     before = entries.get(key) or {}
     after = {name: value for name, value in {**before, **set_}.items() if name not in unset}
     text = old if key in entries else SYNTAX.put(old, [block], key, after)
@@ -30,25 +30,14 @@ def put_entry(path: Path, block: str, key: str, set_: Mapping[str, Any], unset: 
             text = SYNTAX.put(text, [block, key], name, after[name])
     for name in unset:
         text = SYNTAX.drop(text, [block, key], name)
-    return check(path, old, text, {**plain, block: {**entries, key: after}})
+    return check_edit(path, old, text, {**plain, block: {**entries, key: after}}, SYNTAX.read)
 
 
 def drop_entry(path: Path, block: str, key: str) -> Edit:
     """The file without the entry."""
     old, plain = current(path)
-    entries = entries_of(path, plain, block)
+    entries = entries_in(path, plain, block)
     if key not in entries:
         raise ConfigError(f"{block}.{key}: is not in this file", where=str(path))
     left = {name: value for name, value in entries.items() if name != key}
-    return check(path, old, SYNTAX.drop(old, [block], key), {**plain, block: left})
-
-
-def entries_of(path: Path, plain: Mapping[str, Any], block: str) -> dict[str, Any]:
-    entries = plain.get(block) or {}
-    if not isinstance(entries, dict):
-        raise ConfigError(f"{block}: expected a mapping", where=str(path))
-    return entries
-
-
-def check(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edit:
-    return check_edit(path, old, text, expected, SYNTAX.read)
+    return check_edit(path, old, SYNTAX.drop(old, [block], key), {**plain, block: left}, SYNTAX.read)

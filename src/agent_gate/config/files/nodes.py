@@ -51,6 +51,13 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
+    def top(self) -> dict[str, Any]:
+        """What a file says whose root this is; it has to be a mapping, and nothing at all is an empty one."""
+        found = {} if self.value is None else self.plain()
+        if not isinstance(found, dict):
+            raise ConfigError("expected a mapping at the top", where=self.mark.file)
+        return found
+
     def get(self, key: str) -> "Node | None":
         """The node under `key` of a mapping; None where it is absent, null, or this is no mapping."""
         found = self.value.get(key) if isinstance(self.value, dict) else None

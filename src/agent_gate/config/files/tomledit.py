@@ -66,8 +66,7 @@ class Toml:
     """`Syntax` for TOML files whose servers are tables of their own, as Codex writes them."""
 
     def read(self, text: str, name: str) -> dict[str, Any]:
-        found = parse_toml(text, name).plain()
-        return found if isinstance(found, dict) else {}
+        return parse_toml(text, name).top()
 
     def put(self, text: str, block: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
         line = newline(text)

@@ -9,7 +9,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from agent_gate.config.files.edit import Edit, check_edit
+from agent_gate.config.files.edit import Edit, check_edit, entries_in
 from agent_gate.config.files.replace import replace_bytes
 from agent_gate.config.files.yamlfile import parse_yaml, read_text, resolve
 from agent_gate.errors import ConfigError
@@ -70,9 +70,7 @@ def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
 def add_entry(path: Path, block: str, key: str, entry: Mapping[str, Any]) -> Edit:
     """The file with one more entry in the mapping under `block`."""
     old, plain = current(path)
-    entries = plain.get(block) or {}
-    if not isinstance(entries, dict):
-        raise ConfigError(f"{block}: expected a mapping", where=str(path))
+    entries = entries_in(path, plain, block)
     if key in entries:
         raise ConfigError(f"{block}.{key}: is already there", where=str(path))
     text = insert(old, block, f"{flow(key)}: {flow(entry)}", "")
@@ -86,10 +84,7 @@ def save(path: Path, text: str) -> None:
 def current(path: Path) -> tuple[str, dict[str, Any]]:
     """The file's text and what it says; a file that does not exist yet says nothing."""
     old = read_text(path) if path.exists() else ""
-    plain = parse_yaml(old, str(path)).plain() or {}
-    if not isinstance(plain, dict):
-        raise ConfigError("expected a mapping at the top", where=str(path))
-    return old, plain
+    return old, parse_yaml(old, str(path)).top()
 
 
 def check(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edit:
@@ -183,12 +178,7 @@ class Yaml:
     """`Syntax` for YAML files whose servers are entries of one block, as Goose writes them."""
 
     def read(self, text: str, name: str) -> dict[str, Any]:
-        found = parse_yaml(text, name).plain()
-        if found is None:
-            return {}
-        if not isinstance(found, dict):
-            raise ConfigError("expected a mapping at the top", where=name)
-        return found
+        return parse_yaml(text, name).top()
 
     def put(self, text: str, block: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
         return insert(self.drop(text, block, key), block[0], f"{flow(key)}: {flow(value)}", "")

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.files.edit import Edit
+from agent_gate.config.files.edit import Edit, entries_in
 from agent_gate.config.files.yamledit import (
+    Yaml,
     add_entry,
     behind,
     check,
     composed,
     current,
     flow,
-    lines_of,
 )
 from agent_gate.errors import ConfigError
 
@@ -20,9 +20,7 @@ from agent_gate.errors import ConfigError
 def put_entry(path: Path, block: str, key: str, set_: Mapping[str, Any], unset: Sequence[str] = ()) -> Edit:
     """The file with the entry's fields set and unset; an entry that is not there yet is added."""
     old, plain = current(path)
-    entries = plain.get(block) or {}
-    if not isinstance(entries, dict):
-        raise ConfigError(f"{block}: expected a mapping", where=str(path))
+    entries = entries_in(path, plain, block)
     if key not in entries:
         return add_entry(path, block, key, set_)
     before = entries[key] if isinstance(entries[key], dict) else {}
@@ -39,14 +37,11 @@ def put_entry(path: Path, block: str, key: str, set_: Mapping[str, Any], unset: 
 def drop_entry(path: Path, block: str, key: str) -> Edit:
     """The file without the entry; comments above and behind it stay."""
     old, plain = current(path)
-    entries = plain.get(block) or {}
-    found = lines_of(old, block, key)
-    if not isinstance(entries, dict) or key not in entries or found is None:
+    entries = entries_in(path, plain, block)
+    if key not in entries:
         raise ConfigError(f"{block}.{key}: is not in this file", where=str(path))
-    lines = old.splitlines(keepends=True)
-    text = "".join(lines[: found[0]] + lines[found[1] :])
     left = {name: value for name, value in entries.items() if name != key}
-    return check(path, old, text, {**plain, block: left or None})
+    return check(path, old, Yaml().drop(old, [block], key), {**plain, block: left or None})
 
 
 def _change(text: str, block: str, key: str, field: str, after: Mapping[str, Any]) -> str:
