@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -285,6 +285,29 @@ def test_a_channel_that_is_away_leaves_the_terminal(patient: Patient) -> None:
         gateway.call("lamp_on", wait=0)
         found = patient.finds("Questions do not get through")
         assert "lamp_on" in patient.type(found["fix"]).stdout
+
+
+def test_a_service_that_went_away_is_found_before_a_call_is(patient: Patient) -> None:
+    with ExitStack() as open_now:
+        with Api() as lamp:
+            patient.write(url=lamp.url, auth=WELL.format("a-token"))
+            gateway = open_now.enter_context(treated(patient))
+            wait_until(lambda: lamp.requests, "the gateway's first look")
+            assert not [one for one in patient.findings() if "does not answer" in one["what"]]
+        found = patient.finds(
+            f"my lamp does not answer: {lamp.url.removeprefix('http://')} cannot be reached"
+        )
+        states = {one["key"]: one["state"] for one in gateway.admin.get("/api/status")["sources"]}
+        assert (states["my lamp"], found["serious"]) == ("ready", True)
+        right_address(patient, found["fix"])
+        assert patient.is_well_again("does not answer")
+
+
+def test_a_program_that_is_missing_is_told_once(patient: Patient) -> None:
+    patient.write(more="servers: {box: {command: /nowhere/box}}")
+    with treated(patient):
+        assert patient.finds("box is failed")["serious"]
+        assert len([one for one in patient.findings() if "/nowhere/box" in one["what"]]) == 1
 
 
 def test_a_program_that_is_missing_is_no_small_thing(patient: Patient) -> None:

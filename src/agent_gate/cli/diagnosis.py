@@ -14,6 +14,7 @@ from cryptography import x509
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.commands.check import check
+from agent_gate.cli.knocking import addresses, unanswered
 from agent_gate.cli.operator import AdminClient
 from agent_gate.config.files.variables import FORM, VARIABLE
 from agent_gate.config.files.yamlfile import read_yaml
@@ -92,6 +93,7 @@ def diagnose(here: Here, client: AdminClient) -> Iterator[DoctorFinding]:
             )
         yield from of_disk(folder)
         yield from of_agents(loaded, config)
+        yield from of_addresses(loaded, status, here)
     locked = loaded is not None and bool(loaded.settings.approvers.passphrase)
     if status is None:
         yield DoctorFinding(
@@ -125,7 +127,7 @@ DOES_NOT_START = "The gateway does not start with this file; one that runs goes 
 DOES_NOT_HOLD = "The gateway runs with it, but a rule or a tool does not do what the file says"
 MISSING, ABSENT = (
     "Its tools cannot be called",
-    re.compile(r"\.command: .+ (?:does not exist|is not found on PATH)"),
+    re.compile(r"servers\..+\.command: .+ (?:does not exist|is not found on PATH)"),
 )
 NOT_USED = "The changed file is not used; the gateway still runs with the old one"
 ONLY_HERE = (
@@ -144,6 +146,7 @@ def of_files(here: Here, status: Mapping[str, Any] | None = None) -> Iterable[Do
         )
         return
     starts = readable(here.config) is not None
+    reasons = [source["reason"] for source in status["sources"]] if status is not None else []
     faults, warnings = check(here.config, None)
     for fault in faults:
         yield of_fault(fault, here, status, starts=starts)
@@ -151,10 +154,13 @@ def of_files(here: Here, status: Mapping[str, Any] | None = None) -> Iterable[Do
         placed, run = PLACED.match(warning), RUN.search(warning)
         if run and run[1].startswith("chmod ") and not placed:
             continue  # of_private_files says so, and can mend it
+        absent = ABSENT.search(warning)
+        if absent and any(absent[0] in reason for reason in reasons):
+            continue  # of_source says so
         edit = f"Edit {placed[1] if placed else here.config}; docs/configuration.md explains each key"
         yield DoctorFinding(
             what=warning,
-            why=MISSING if ABSENT.search(warning) else "It works, but not as well or as safely as it could",
+            why=MISSING if absent else "It works, but not as well or as safely as it could",
             fix=run[1] if run else edit,
             serious=False,
         )
@@ -258,6 +264,21 @@ def of_agents(loaded: Loaded, config: Path | None) -> Iterable[DoctorFinding]:
                 fix=f"Put a longer one into {config}, such as the output of: openssl rand -hex 32",
                 serious=False,
             )
+
+
+def of_addresses(loaded: Loaded, status: Mapping[str, Any] | None, here: Here) -> Iterable[DoctorFinding]:
+    """Where nobody listens. The gateway hears of it at the next call or check; of what it knows, it speaks itself."""
+    found = addresses(loaded.settings)
+    if status is not None:
+        states = {source["key"]: source["state"] for source in status["sources"]}
+        found = {key: url for key, url in found.items() if states.get(key) in ("ready", "idle")}
+    for key, why in unanswered(found):
+        yield DoctorFinding(
+            what=f"{key} does not answer: {why}",
+            why="Calls of its tools will fail",
+            fix=cure({"key": key, "reason": why}, here),
+            serious=status is not None,
+        )
 
 
 RIGHT_ONE = "Put the right token"
