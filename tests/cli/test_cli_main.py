@@ -19,7 +19,7 @@ from tests.wsgate import files
 
 from agent_gate.cli import commands
 from agent_gate.cli import main as cli
-from agent_gate.cli.agent import SEEN_BY_ALL, render
+from agent_gate.cli.agent import SEEN_BY_ALL, own_address, render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
 from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
@@ -57,6 +57,29 @@ def agent_gate(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> subpr
     return nursery.run(
         [COMMAND, *arguments], cwd=cwd, env=variables, input=stdin, capture_output=True, text=True, timeout=30
     )
+
+
+def test_the_gateway_of_this_folder_need_not_be_named(gateway: Gateway, tmp_path: Path) -> None:
+    done = agent_gate("request", "get_state", "entity_id=a", cwd=gateway.folder, AGENT_TOKEN=TOKEN)
+    assert done.returncode == 0, done.stderr
+    elsewhere = agent_gate("request", "get_state", "entity_id=a", cwd=tmp_path, AGENT_TOKEN=TOKEN)
+    assert (elsewhere.returncode, elsewhere.stderr.splitlines()) == (
+        3,
+        [
+            "Error: Connection failed: no gateway is named",
+            "Say where it is with --url or AGENT_GATE_URL",
+        ],
+    )
+
+
+def test_the_gateway_of_another_user_has_to_be_named(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(gateway.folder)
+    assert own_address() == gateway.url
+    other = os.geteuid() + 1
+    monkeypatch.setattr("os.geteuid", lambda: other)
+    assert own_address() is None
 
 
 @pytest.mark.parametrize(

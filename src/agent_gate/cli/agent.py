@@ -15,6 +15,7 @@ import msgspec
 from click.core import ParameterSource
 
 from agent_gate.cli.arguments import FORMAT
+from agent_gate.cli.operator import AdminClient, socket_of
 from agent_gate.cli.output import PATH, cleaned, say
 from agent_gate.cli.seconds import Seconds
 from agent_gate.client.client import Client
@@ -37,7 +38,8 @@ from agent_gate.errors import (
 )
 from agent_gate.net.tls.trust import made_authority
 
-OWN_CERTIFICATES = Path("data/tls")
+OWN_CONFIG, OWN_CERTIFICATES = Path("config.yaml"), Path("data/tls")
+LOOK_SECONDS = 5.0
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 KINDS: Mapping[type[GatewayError], str] = {
     Forbidden: "Denied",
@@ -71,18 +73,29 @@ class ConnectOptions(NamedTuple):
     timeout: float
 
     def client(self) -> Client:
-        """A client that trusts what was named, else the certificate of a gateway that runs in this folder."""
-        ca = self.ca
-        if ca is None and self.fingerprint is None and self.url and is_own(self.url):
+        """A client of the gateway that was named, or runs in this folder; it trusts what was named, else the
+        certificate of that one."""
+        ca, url = self.ca, self.url or own_address()
+        if ca is None and self.fingerprint is None and url and is_own(url):
             ca = made_authority(OWN_CERTIFICATES)
         return Client(
-            self.url,
+            url,
             self.token,
             session=self.session,
             ca=ca,
             fingerprint=self.fingerprint,
             patience=self.timeout,
         )
+
+
+def own_address() -> str | None:
+    """Where the gateway is that this user runs in this folder. Another user's would be given this agent's token."""
+    try:
+        socket = socket_of(None, OWN_CONFIG if OWN_CONFIG.is_file() else None)
+        owned = socket.is_socket() and socket.stat().st_uid == os.geteuid()
+        return str(AdminClient(socket).get("/api/status", timeout=LOOK_SECONDS)["url"]) if owned else None
+    except (GatewayError, OSError):
+        return None
 
 
 def is_own(url: str) -> bool:
@@ -112,7 +125,11 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(connection=connection, **given)
 
     options = [
-        click.option("--url", envvar="AGENT_GATE_URL", help="The gateway, as wss://host:port."),
+        click.option(
+            "--url",
+            envvar="AGENT_GATE_URL",
+            help="The gateway, as wss://host:port; by default the one that runs in this folder.",
+        ),
         click.option(
             "--token",
             envvar="AGENT_TOKEN",

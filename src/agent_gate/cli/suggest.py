@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.agent import OWN_CERTIFICATES, is_own
+from agent_gate.cli.agent import OWN_CERTIFICATES, is_own, own_address
 from agent_gate.cli.operator import client_of
 from agent_gate.cli.toolhelp import mapping, plain
 from agent_gate.client.client import Client
@@ -32,8 +32,8 @@ def cache_file(url: str, token: str) -> Path:
 
 def list_known_tools(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tools of the named gateway; none where it cannot be asked, because completion must never complain."""
-    url = params.get("url") or os.environ.get("AGENT_GATE_URL")
     token = params.get("token") or os.environ.get("AGENT_TOKEN")
+    url = (params.get("url") or os.environ.get("AGENT_GATE_URL") or own_address()) if token else None
     if not url or not token:
         return []
     path = cache_file(url, token)
