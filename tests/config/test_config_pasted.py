@@ -123,3 +123,30 @@ def test_a_pasted_block_whose_end_is_missing_is_said_to_have_none(refused):
 def test_a_server_that_stands_where_our_keys_do_is_told_where_it_belongs(refused):
     message = refused('mcpServers:\n"time": {\n  "command": "x"\n}\n')
     assert 'time: unknown key; a server stands below "mcpServers:", two spaces further in' in message
+
+
+OPENCODE = '{"a": {"type": "local", "command": ["x", "-y", "z"], "environment": {"K": "v"}, "enabled": true}}'
+
+
+def test_a_command_that_is_a_list_is_the_program_and_its_arguments(load_text):
+    there = (
+        load_text(f"mcpServers: {OPENCODE}"),
+        load_text("servers: c.json", c__json=f'{{"mcpServers": {OPENCODE}}}'),
+    )
+    for loaded in there:
+        server = loaded.settings.sources["servers"]["a"]
+        assert (server.command, server.args, server.env) == ("x", ("-y", "z"), {"K": "v"})
+        assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("mcpServers: {a: {command: [x, -y], args: [z]}}", "expected text, found a list"),
+        ("mcpServers: {a: {command: []}}", "expected text, found a list"),
+        ("mcpServers: {a: {command: [x, [y]]}}", "args[0]: expected text, found a list"),
+        ("servers: {a: {command: [x, -y]}}", "expected text, found a list"),
+    ],
+)
+def test_a_list_that_could_mean_two_things_is_refused(refused, text, why):
+    assert why in refused(text)

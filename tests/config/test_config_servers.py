@@ -128,6 +128,7 @@ mcpServers:
         ("httpUrl: 'http://127.0.0.1/b'", "url", "http://127.0.0.1/b"),
         ("serverUrl: 'http://127.0.0.1/b'", "url", "http://127.0.0.1/b"),
         ("http_headers: {Accept: b}", "headers", {"Accept": "b"}),
+        ("environment: {A: b}", "env", {"A": "b"}),
         ("includeTools: [b]", "include", ("b",)),
         ("enabled_tools: [b]", "include", ("b",)),
         ("excludeTools: [b]", "exclude", ("b",)),

@@ -11,7 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
-from agent_gate.config.clients.forms import rewrite, texts, words
+from agent_gate.config.clients.forms import argv, rewrite, texts
 from agent_gate.config.clients.model import ClientEntry, FoundServer, Platform, Surroundings
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
@@ -110,12 +110,13 @@ def same_server(ours: ClientEntry, found: ClientEntry) -> bool:
 
 def filled(entry: Mapping[str, Any], env: Mapping[str, str]) -> ClientEntry:
     """What an entry comes to with its variables filled; one that nobody knows stands for itself."""
+    command, args = argv(entry)
     form: ClientEntry = {
-        "command": str(entry.get("command") or ""),
-        "args": words(entry.get("args")),
+        "command": command,
+        "args": args,
         "url": str(entry.get("url") or ""),
         "cwd": absolute(entry["cwd"]) if entry.get("cwd") else "",
-        "env": texts(entry.get("env")),
+        "env": texts(entry.get("env") or entry.get("environment")),
         "headers": texts(entry.get("headers")),
     }
     return cast(ClientEntry, rewrite(form, VARIABLE, lambda found: value_of(found, env)))

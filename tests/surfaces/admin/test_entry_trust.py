@@ -8,7 +8,7 @@ from agent_gate.config.shape import keys as file_keys
 from agent_gate.surfaces.admin.trust import CARRYING, QUIET, REACHING, needs_trust
 
 LOUD = {
-    "command", "args", "env", "cwd", "handler", "handler_class", "options", "ca", "mask_results",
+    "command", "args", "env", "environment", "cwd", "handler", "handler_class", "options", "ca", "mask_results",
 }  # fmt: skip
 """Fields that decide what runs, what is read, or what is shown; with those of `trust.py` they are all there are."""
 OLD = {"url": "https://notes.example/mcp", "auth": {"type": "bearer", "token": "vault:notes"}}

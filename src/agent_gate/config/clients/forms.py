@@ -41,11 +41,19 @@ def remote(url: object, headers: object = None, kind: object = None) -> ClientEn
     return {key: value for key, value in entry.items() if value}
 
 
+def argv(raw: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The program and its arguments; a list, as OpenCode has it, is both."""
+    command, args = raw.get("command"), words(raw.get("args"))
+    listed = [] if args else words(command)
+    return (listed[0], listed[1:]) if listed else (command if isinstance(command, str) else "", args)
+
+
 def standard(raw: Mapping[str, Any]) -> ClientEntry:
     """The form of Claude, Cursor, Windsurf, VS Code and Cline; empty where it is no server."""
-    if isinstance(raw.get("command"), str):
+    command, args = argv(raw)
+    if command:
         named = {"envFile": raw["envFile"]} if isinstance(raw.get("envFile"), str) else {}
-        return child(raw["command"], raw.get("args"), raw.get("env"), raw.get("cwd")) | named
+        return child(command, args, raw.get("env") or raw.get("environment"), raw.get("cwd")) | named
     for key in ADDRESSES:
         if isinstance(raw.get(key), str):
             return remote(raw[key], raw.get("headers"), raw.get("type") or raw.get("transport"))

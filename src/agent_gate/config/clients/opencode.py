@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.config.clients.forms import child, remote, rewrite, words
+from agent_gate.config.clients.forms import argv, child, remote, rewrite
 from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
@@ -20,9 +20,9 @@ def files(place: Surroundings) -> list[ClientFile]:
 
 
 def read(raw: Mapping[str, Any]) -> ClientEntry:
-    argv = words(raw.get("command"))
-    if argv:
-        entry = child(argv[0], argv[1:], raw.get("environment"))
+    command, args = argv(raw)
+    if command:
+        entry = child(command, args, raw.get("environment"))
     else:
         entry = remote(raw["url"], raw.get("headers")) if isinstance(raw.get("url"), str) else {}
     expanded: ClientEntry = rewrite(entry, REFERENCE, r"${\1}")

@@ -31,6 +31,7 @@ SAME = {
     "httpUrl": "url",
     "serverUrl": "url",
     "http_headers": "headers",
+    "environment": "env",
     "title": "name",
     "includeTools": "include",
     "enabled_tools": "include",
@@ -58,7 +59,7 @@ def read_servers(
 def read_server(
     node: Node, key: str, mark: Mark, path: str, reading: Reading, *, lenient: bool
 ) -> ServerSettings:
-    plain = rename_keys(drop_unknown(node, path, reading) if lenient else node)
+    plain = rename_keys(split_command(drop_unknown(node, path, reading)) if lenient else node)
     given: dict[str, Any] = {
         "key": key,
         "where": str(mark),
@@ -86,6 +87,22 @@ def drop_unknown(node: Node, path: str, reading: Reading) -> Node:
         if key not in known:
             reading.warn(node.key_mark(key), join(path, key), "unknown key, ignored")
     return Node({key: item for key, item in found.items() if key in known}, node.mark, node.keys)
+
+
+def split_command(node: Node) -> Node:
+    """The mapping with the program and its arguments apart, where its command is a list of both, as OpenCode has it."""
+    listed = node.get("command")
+    if (
+        listed is None
+        or not isinstance(listed.value, list)
+        or not listed.value
+        or node.get("args") is not None
+    ):
+        return node
+    first, *rest = listed.value
+    return Node(
+        {**entries(node, ""), "command": first, "args": Node(rest, listed.mark)}, node.mark, node.keys
+    )
 
 
 def rename_keys(node: Node) -> Node:

@@ -142,6 +142,7 @@ class ServerSettings:
         "httpUrl": InFile({"type": "string"}, "The same as `url`."),
         "serverUrl": InFile({"type": "string"}, "The same as `url`."),
         "http_headers": InFile(TEMPLATES, "The same as `headers`."),
+        "environment": InFile(TEMPLATES, "The same as `env`."),
         "includeTools": InFile(NAMES, "The same as `include`."),
         "enabled_tools": InFile(NAMES, "The same as `include`."),
         "excludeTools": InFile(NAMES, "The same as `exclude`."),
