@@ -1,10 +1,7 @@
-"""Waiting for other processes, and ports for them."""
+"""Ports for other processes."""
 
 import random
 import socket
-import time
-from collections.abc import Callable
-from typing import Any
 
 LISTENING = range(12_000, 32_000)
 """Below what the system gives to connections that go out, which would take a port before its program listens."""
@@ -20,13 +17,3 @@ def free_port() -> int:
                 continue
             return port
     raise OSError("no port is free")
-
-
-def eventually(condition: Callable[[], Any], what: str = "it", seconds: float = 30.0) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not happen within {seconds} s")

@@ -1,7 +1,6 @@
 """Rows and statements that the tests of several folders write."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_gate.audit import row
@@ -36,10 +35,3 @@ async def values(store: Store) -> dict[str, str]:
     """The kv table, without the store's own entries."""
     found = await store.read("SELECT name, value FROM kv WHERE name NOT LIKE 'commit:%' AND name <> 'probe'")
     return dict(found)
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
-    """Wait until `condition` holds; fails when it does not in time."""
-    async with asyncio.timeout(seconds):
-        while not await condition():
-            await asyncio.sleep(0.01)

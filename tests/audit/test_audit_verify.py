@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.rows import eventually, opened, step
+from tests.rows import opened, step
+from tests.waiting import until
 
 from agent_gate.audit import Sealer, VerifyReport, ensure_key, verify
 from agent_gate.audit.record import SELECT, Row
@@ -185,7 +186,7 @@ async def test_seals_come_every_so_many_rows_and_at_the_end(settings: StoreSetti
                 await store.write(step(f"c{i}"))
             assert not await sealed()
             await store.write(step("c4"))
-            await eventually(sealed)
+            await until(sealed)
             store.post(step("c5"))
         assert await store.read("SELECT seq FROM seals ORDER BY seq") == [(5,), (6,)]
         async with Sealer(store, key, every=5):
@@ -215,17 +216,14 @@ async def test_rows_are_sealed_though_an_earlier_seal_failed_as_nobody_expected(
     async with opened(settings) as store:
         stumbling = Stumbling(store)
 
-        async def stumbled() -> bool:
-            return stumbling.stumbled
-
         async def sealed() -> bool:
             return await store.read("SELECT seq FROM seals") == [(2,)]
 
         async with Sealer(cast("Store", stumbling), key, every=1):
             await store.write(step("c1"))
-            await eventually(stumbled)
+            await until(lambda: stumbling.stumbled)
             await store.write(step("c2"))
-            await eventually(sealed)
+            await until(sealed)
     assert "Sealing the record failed" in caplog.text
 
 

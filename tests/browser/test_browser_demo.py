@@ -13,9 +13,9 @@ import pytest
 from tests import nursery
 from tests.conformance.node_packages import installed, node
 from tests.nursery import COMMAND
-from tests.processes import eventually
 from tests.ui import chromium
 from tests.ui.ui_house import one_demo
+from tests.waiting import wait_until
 
 from agent_gate.cli.commands.demo import SHOP_PORT
 from agent_gate.cli.operator import AdminClient
@@ -57,7 +57,7 @@ class Shopper:
         assert status in (200, 202), said
         if status == 200:
             return said, None
-        [question] = eventually(lambda: self.admin.get("/api/approvals"))
+        [question] = wait_until(lambda: self.admin.get("/api/approvals"))
         return said, question
 
     def do(self, tool, **arguments):
@@ -69,7 +69,7 @@ class Shopper:
         if question is not None:
             assert "Place order" in question["signature"]
             self.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
-            said = eventually(lambda: self.result(said["call"]))
+            said = wait_until(lambda: self.result(said["call"]))
         self.seen = json.dumps(said, ensure_ascii=False)
         return self.seen
 
@@ -116,7 +116,7 @@ def shopper(tmp_path, taken):
         command = [COMMAND, "demo", "--folder", "home", "--port", "0"]
         process = nursery.ForkedCommand(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
     try:
-        eventually(lambda: "The operator's page" in said.read_text())
+        wait_until(lambda: "The operator's page" in said.read_text())
         yield Shopper(Path(tmp_path), said.read_text())
     finally:
         process.terminate()
@@ -156,7 +156,7 @@ def inspect_the_shop(shopper):
     inspector.use("browser_click", ref=inspector.ref("Add to basket"))
     inspector.use("browser_navigate", url=f"{shopper.shop}/checkout/review")
     with inspector.begin("browser_click", ref=inspector.ref("Place order")) as waiting:
-        [question] = eventually(lambda: shopper.admin.get("/api/approvals"))
+        [question] = wait_until(lambda: shopper.admin.get("/api/approvals"))
         assert tinted(shopper.picture(question))[0] > 100
         shopper.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
         assert "order number is B-" in waiting.communicate(timeout=60)[0]

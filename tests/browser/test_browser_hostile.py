@@ -4,7 +4,7 @@ import json
 import re
 
 from tests.browser.browser_house import page
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 SWAPS = """<!doctype html><title>Swap</title><h1>Swap</h1><form action=/order method=post>
 <button type=button id=a>Save for later</button><button id=b>Place order</button></form><p id=p></p>
@@ -40,9 +40,9 @@ def test_buttons_that_are_swapped_after_the_question_are_not_clicked(agent):
     agent.site.replies["/noop"] = page("x")
     other, _ = agent.asks("eval", expression="swap()")
     agent.answer(other)
-    eventually(lambda: "Place order" in agent.call("snapshot").split("button")[1])
+    wait_until(lambda: "Place order" in agent.call("snapshot").split("button")[1])
     agent.answer(ask)
-    reply = eventually(lambda: agent.gateway.request("GET", f"/api/calls/{call['call']}?wait=20").json)
+    reply = wait_until(lambda: agent.gateway.request("GET", f"/api/calls/{call['call']}?wait=20").json)
     assert "is not what it was" in json.dumps(reply) or "stale" in json.dumps(reply)
     assert orders(agent) == []
 
@@ -52,7 +52,7 @@ def test_an_allowed_click_on_a_swapped_button_is_refused_too(agent):
     serve(agent, swap=late, order="<h1>Ordered</h1>")
     agent.open("/swap")
     ref = agent.ref("Save for later")
-    eventually(lambda: agent.gateway.call("browser_console", {}, headers={"Agent-Session": agent.session}))
+    wait_until(lambda: agent.gateway.call("browser_console", {}, headers={"Agent-Session": agent.session}))
     agent.call("wait", time=0.6)
     agent.last = ""
     said = agent.refused("click", ref=ref)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 from tests.browser.browser_house import Agent, browser_house, page, stop_browsers
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 from agent_gate.sources.browser.engine import folder_for
 from agent_gate.sources.state import FAILURES_TO_OPEN
@@ -77,7 +77,7 @@ def test_nothing_is_left_after_a_stop(small):
     started = browsers_below(gateway)
     assert len(started) > 2
     gateway.stop()
-    eventually(lambda: alive(started) == [])
+    wait_until(lambda: alive(started) == [])
 
 
 def test_of_a_gateway_that_is_killed_no_process_is_left_and_its_files_go_with_the_next_start(small):
@@ -86,10 +86,10 @@ def test_of_a_gateway_that_is_killed_no_process_is_left_and_its_files_go_with_th
     started, files = browsers_below(gateway), folder_for(gateway.folder / "data")
     assert len(started) > 2
     gateway.kill()
-    eventually(lambda: alive(started) == [])
+    wait_until(lambda: alive(started) == [])
     assert files.exists()
     gateway.start()
-    eventually(lambda: not files.exists())
+    wait_until(lambda: not files.exists())
 
 
 def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
@@ -100,7 +100,7 @@ def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
         words = command(process)
         if words and words[0].endswith("chromium") and "--type=" not in " ".join(words):
             process.send_signal(signal.SIGKILL)
-    eventually(lambda: "No page is open" in agent.refused("snapshot"))
+    wait_until(lambda: "No page is open" in agent.refused("snapshot"))
     assert "crashed and was replaced" in agent.open("/here")
     assert "# Here" in agent.last
 
@@ -157,7 +157,7 @@ def test_a_browser_that_nobody_uses_is_closed_and_started_again(tmp_path):
         site.replies["/here"] = page("<h1>Here</h1>")
         agent = Agent(gateway, site, "a")
         agent.open("/here")
-        eventually(lambda: browsers_below(gateway) == [])
+        wait_until(lambda: browsers_below(gateway) == [])
         assert "# Here" in agent.open("/here")
 
 
@@ -169,7 +169,7 @@ def test_a_browser_whose_page_eats_memory_is_replaced_and_the_agent_told(tmp_pat
         agent.open("/here")
         before = browsers_below(gateway)
         agent.reply("navigate", url=f"{site.url}/eats")  # which the end of the browser may overtake
-        eventually(lambda: alive(before) == [], seconds=40)
+        wait_until(lambda: alive(before) == [])
         assert "took more than 700 MB and was replaced" in agent.open("/here")
         assert "# Here" in agent.call("snapshot")
 
@@ -178,5 +178,5 @@ def test_without_a_browser_the_source_says_what_to_install(tmp_path):
     nowhere = tmp_path / "nowhere"
     with browser_house(tmp_path, executable=str(nowhere)) as (gateway, _):
         [source] = [one for one in gateway.admin.get("/api/sources") if one["key"] == "browser"]
-        eventually(lambda: "is not a program" in str(gateway.admin.get("/api/sources")))
+        wait_until(lambda: "is not a program" in str(gateway.admin.get("/api/sources")))
         assert source["kind"] == "browser"

@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.browser.browser_house import image_of, page
 from tests.browser.pixels import eyes
 from tests.gateway import TOKEN
+from tests.waiting import until
 
 GREY, WHITE = 0x44, 255
 FIELD = "position:absolute;box-sizing:border-box;width:300px;height:60px;border:0;padding:0;margin:0;background:#fff;font-size:40px"
@@ -138,8 +139,7 @@ def test_a_file_is_kept_under_a_handle_and_comes_along_where_it_is_small(agent, 
         opened = await use(client, mode, "browser_navigate", url=f"{agent.site.url}/files")
         ref = agent.ref("Data", text_of(opened))
         calling = asyncio.ensure_future(use(client, mode, "browser_download", ref=ref))
-        while not (asked := await asyncio.to_thread(agent.gateway.admin.get, "/api/approvals")):
-            await asyncio.sleep(0.05)
+        asked = await until(lambda: asyncio.to_thread(agent.gateway.admin.get, "/api/approvals"))
         await asyncio.to_thread(agent.answer, asked[0])
         return await calling
 

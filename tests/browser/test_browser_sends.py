@@ -2,7 +2,7 @@
 
 import pytest
 from tests.browser.browser_house import page
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 from agent_gate.sources.browser.posts import operation_of
 
@@ -55,7 +55,7 @@ def test_a_click_whose_script_sends_something_is_held_back_and_asked_for(agent, 
     assert f"would submit something ({method} {agent.site.url})" in said
     assert "Call again" in said
     approve(agent, "click", ref=ref)
-    eventually(lambda: orders(agent) == [method])
+    wait_until(lambda: orders(agent) == [method])
 
 
 def test_a_click_whose_script_only_asks_for_something_is_none(agent):
@@ -66,7 +66,7 @@ def test_a_click_whose_script_only_asks_for_something_is_none(agent):
 
 def test_what_a_page_sends_by_itself_makes_no_submission_of_a_click(agent):
     serve(agent, HEARTBEAT)
-    eventually(lambda: "beats" in agent.call("snapshot"))
+    wait_until(lambda: "beats" in agent.call("snapshot"))
     assert "+ looked" in agent.call("click", ref=agent.ref("Look"))
 
 
@@ -81,7 +81,7 @@ def test_a_choice_whose_script_sends_its_form_is_held_back_and_asked_for(agent):
     ref = agent.ref("Size", serve(agent, SELECT))
     assert "would submit something" in agent.refused("select_option", ref=ref, values=["L"])
     approve(agent, "select_option", ref=ref, values=["S"])
-    eventually(lambda: orders(agent) == ["POST"])
+    wait_until(lambda: orders(agent) == ["POST"])
 
 
 def test_a_key_whose_script_sends_something_is_held_back_and_asked_for(agent):
@@ -89,14 +89,14 @@ def test_a_key_whose_script_sends_something_is_held_back_and_asked_for(agent):
     agent.call("type", ref=agent.ref("Message"), text="hi")
     assert "would submit something" in agent.refused("press_key", key="Enter")
     approve(agent, "press_key", key="Enter")
-    eventually(lambda: orders(agent) == ["POST"])
+    wait_until(lambda: orders(agent) == ["POST"])
 
 
 def test_typing_and_sending_by_enter_is_held_back_and_asked_for(agent):
     ref = agent.ref("Message", serve(agent, KEYS))
     assert "would submit something" in agent.refused("type", ref=ref, text="hi", submit=True)
     approve(agent, "type", ref=ref, text="hi", submit=True)
-    eventually(lambda: orders(agent) == ["POST"])
+    wait_until(lambda: orders(agent) == ["POST"])
 
 
 @pytest.mark.parametrize(

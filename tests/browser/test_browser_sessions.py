@@ -3,7 +3,7 @@
 import pytest
 from tests.browser.browser_house import Agent, browser_house, page
 from tests.gateway import TOKEN
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 from agent_gate.client import Client
 
@@ -30,7 +30,7 @@ def house(shared):
     gateway, _ = shared
     assert screens(gateway) == []
     yield shared
-    eventually(lambda: screens(gateway) == [])
+    wait_until(lambda: screens(gateway) == [])
 
 
 class McpAgent:
@@ -66,7 +66,7 @@ def test_a_session_that_its_client_ends_takes_its_browser_along_and_no_other(hou
         assert "Here" in agent.call("browser_navigate", url=f"{site.url}/here")
     assert len(screens(gateway)) == 2
     first.end()
-    eventually(lambda: len(screens(gateway)) == 1)
+    wait_until(lambda: len(screens(gateway)) == 1)
     assert "Here" in second.call("browser_snapshot")
     second.end()
 
@@ -80,7 +80,7 @@ def test_a_question_of_an_ended_session_still_finds_its_page(house):
     mcp.end()
     assert len(screens(gateway)) == 1
     assert rest.answer(asked)["became"]["state"] == "completed"
-    eventually(lambda: screens(gateway) == [])
+    wait_until(lambda: screens(gateway) == [])
 
 
 async def visit(gateway, site, **options):
@@ -95,7 +95,7 @@ async def test_a_client_that_names_no_session_leaves_no_browser_behind(house):
     said, opened = await visit(gateway, site)
     assert "Here" in said
     assert opened == 1
-    eventually(lambda: screens(gateway) == [])
+    wait_until(lambda: screens(gateway) == [])
 
 
 async def test_a_session_with_a_name_is_found_again_by_the_next_connection(house):
@@ -114,4 +114,4 @@ def test_the_browser_of_an_agent_that_is_revoked_is_closed(house):
     assert call.status == 200, call.body
     assert len(screens(gateway)) == 1
     gateway.admin.request("DELETE", "/api/agents/guest")
-    eventually(lambda: screens(gateway) == [])
+    wait_until(lambda: screens(gateway) == [])

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.browser.browser_house import browser_house
 from tests.gateway import TOKEN
-from tests.processes import eventually
+from tests.waiting import wait_until
 
 RULES = """\
 defaults: [{pattern: "*", action: allow}]
@@ -168,6 +168,6 @@ def test_the_starter_lets_an_agent_shop_and_asks_for_the_order(shop, tmp_path_fa
         agent.do("navigate", url=f"http://{shop}/checkout/review")
         ref, headers = agent.ref("Place order"), {"Agent-Session": agent.session}
         assert gateway.call("browser_click", {"ref": ref}, wait=0, headers=headers).status == 202
-        [question] = eventually(lambda: gateway.admin.get("/api/approvals"))
+        [question] = wait_until(lambda: gateway.admin.get("/api/approvals"))
         assert question["signature"] == f"browser_click(http://{shop}, Place order)"
         assert question["picture"] == "image/jpeg"

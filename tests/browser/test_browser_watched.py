@@ -1,8 +1,8 @@
 """What a person watches: each open browser with its last picture, and a button that stops it."""
 
 from tests.browser.browser_house import page, stop_browsers
-from tests.processes import eventually
 from tests.ui import chromium
+from tests.waiting import wait_until
 
 
 def test_an_open_browser_is_listed_with_its_picture(agent):
@@ -39,9 +39,9 @@ def test_the_page_shows_open_browsers_and_stops_one(agent):
         tab.goto(f"{gateway.announced['admin']}/#/now")
         card = tab.locator("div.need", has_text="Watched page")
         card.locator("img").wait_for()
-        assert eventually(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
+        assert wait_until(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
         card.get_by_role("button", name="Stop").click()
-        assert eventually(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
+        assert wait_until(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
 
 
 def test_the_page_shows_the_picture_beside_the_question(agent):
@@ -55,4 +55,4 @@ def test_the_page_shows_the_picture_beside_the_question(agent):
         tab.wait_for_selector("#nav a")
         tab.goto(f"{gateway.announced['admin']}/#/approvals/{ask['id']}")
         image = tab.get_by_alt_text("What the call would act on")
-        assert eventually(lambda: image.evaluate("image => image.naturalWidth > 100"))
+        assert wait_until(lambda: image.evaluate("image => image.naturalWidth > 100"))

@@ -10,17 +10,13 @@ from agent_gate.core.call import Caller, State
 BERT = Caller(name="bert")
 
 
-async def soon(condition):
-    while not condition():
-        await asyncio.sleep(0)
-
-
 async def test_a_call_cancelled_while_it_is_being_recorded_is_not_sent(tmp_path):
     async with opened(tmp_path) as store:
         gate = SmallCalls(store)
         call = gate.call()
         running = asyncio.ensure_future(gate.calls.run(call))
-        await soon(gate.calls.running)
+        while not gate.calls.running():
+            await asyncio.sleep(0)
         assert await gate.calls.cancel(call.id, ANNA)
         outcome = await running
         assert (outcome.state, gate.jobs) == (State.FAILED, [])
@@ -52,7 +48,8 @@ async def test_a_call_cancelled_while_its_question_is_being_kept_is_withdrawn(tm
         gate = SmallCalls(store, action="ask")
         call = gate.call()
         running = asyncio.ensure_future(gate.calls.run(call))
-        await soon(lambda: gate.inbox.of_call(call.id, ANNA.name))
+        while not gate.inbox.of_call(call.id, ANNA.name):
+            await asyncio.sleep(0)
         assert gate.inbox.open() == []
         assert not await gate.calls.cancel(call.id, BERT)
         assert await gate.calls.cancel(call.id, ANNA)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.hosts.hosting import CONTEXT, Gate, a_call, send, serving_host
+from tests.waiting import until
 
 from agent_gate.errors import ConfigError, PairingFailed
 from agent_gate.hosts import Host, Refused, current_context, log_line
@@ -298,18 +299,16 @@ async def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
 
         set_step(60)
         asked = [asyncio.create_task(half_open()) for _ in range(MOST_HANDSHAKES + 8)]
-        while len(ended := [one for one in asked if one.done()]) < 8:
-            await asyncio.sleep(0.01)
+        await until(lambda: sum(one.done() for one in asked) >= 8)
+        ended = [one for one in asked if one.done()]
         assert ["status 503" in one.result() for one in ended] == [True] * 8
         assert len(running) == MOST_HANDSHAKES
         for one in asked:
             one.cancel()
-        while running:
-            await asyncio.sleep(0.01)
+        await until(lambda: not running)
         set_step(0.05)
         assert "status 503" not in await half_open()
-        while running:
-            await asyncio.sleep(0.01)
+        await until(lambda: not running)
         set_step(60)
         assert (await paired(server, gate)) > 0
 

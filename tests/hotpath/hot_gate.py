@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 import msgspec
+from tests.waiting import until
 
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
@@ -80,9 +81,7 @@ async def running(
     try:
         gateway = Gateway(Options(config=folder / "config.yaml", data=folder / "data", port=0, insecure=True))
         await gateway.start()
-        async with asyncio.timeout(20):
-            while gateway.supervisor.unready():
-                await asyncio.sleep(0.01)
+        await until(lambda: not gateway.supervisor.unready())
         yield gateway, upstream, gateway.listeners.public.port
     finally:
         upstream.release.set()

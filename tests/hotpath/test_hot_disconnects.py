@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.hotpath.hot_gate import ERAS, HANDSHAKE, MODERN, Upstream, code_of, connected, post, running
-from tests.rows import eventually
+from tests.waiting import until
 
 from agent_gate.app import Gateway
 from agent_gate.core.call import State
@@ -32,7 +32,7 @@ def test_a_request_that_breaks_off_anywhere_never_runs(tmp_path: Path, era: str)
                 async with connected(port) as wire:
                     wire.send(data[:cut])
                     await wire.writer.drain()
-            await eventually(lambda: idle(gateway))
+            await until(lambda: idle(gateway))
             assert upstream.calls == []
             assert await states(gateway) == []
             await still_answers(port)
@@ -40,7 +40,7 @@ def test_a_request_that_breaks_off_anywhere_never_runs(tmp_path: Path, era: str)
     asyncio.run(story())
 
 
-async def idle(gateway: Gateway) -> bool:
+def idle(gateway: Gateway) -> bool:
     return not gateway.listeners.public.connections and not gateway.calls.running()
 
 
@@ -56,7 +56,7 @@ def test_a_client_that_leaves_after_its_request_leaves_a_whole_story(tmp_path: P
                     await wire.writer.drain()
                     for _ in range(turns):
                         await asyncio.sleep(0)
-            await eventually(lambda: idle(gateway))
+            await until(lambda: idle(gateway))
             found = await states(gateway)
             assert found.count(State.DISPATCHING) == len(found) / 2 > 0
             await still_answers(port)
@@ -80,7 +80,7 @@ def test_hanging_up_cancels_only_where_the_protocol_says_so(tmp_path: Path, era:
             if era == HANDSHAKE:
                 assert len(gateway.calls.running()) == 1
                 upstream.release.set()
-            await eventually(lambda: idle(gateway))
+            await until(lambda: idle(gateway))
             assert await states(gateway) == [State.DISPATCHING, ends]
             await still_answers(port)
 
@@ -93,15 +93,15 @@ def test_requests_behind_the_one_that_runs_are_dropped_with_their_client(tmp_pat
             async with connected(port) as wire:
                 wire.send(post("up__slow", {"text": "x"}) + post("up__echo", {"text": "y"}) * 3)
                 await upstream.arrived.wait()
-            await eventually(lambda: left(gateway))
+            await until(lambda: left(gateway))
             upstream.release.set()
-            await eventually(lambda: idle(gateway))
+            await until(lambda: idle(gateway))
             assert upstream.calls == ["slow"]
 
     asyncio.run(story())
 
 
-async def left(gateway: Gateway) -> bool:
+def left(gateway: Gateway) -> bool:
     return not gateway.listeners.public.connections
 
 

@@ -6,7 +6,6 @@ import re
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
@@ -15,6 +14,7 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from urllib.request import urlopen
 
 from tests.typescript.node_tools import installed, node
+from tests.waiting import wait_until
 
 from agent_gate.net.tls.files import CertificateFiles
 
@@ -47,11 +47,8 @@ class AuthorizationProcess:
             return
 
     def has_served(self, path: str, times: int) -> None:
-        """Fails unless it has, or has within seconds: what it prints comes after its answer."""
-        deadline = time.monotonic() + 10
-        while self.count(path) != times:
-            assert time.monotonic() < deadline, f"{path} was served {self.count(path)} times, not {times}"
-            time.sleep(0.02)
+        """Fails unless it has, or soon has: what it prints comes after its answer."""
+        wait_until(lambda: self.count(path) == times, f"service number {times} of {path}")
 
     def close(self) -> None:
         self._process.kill()

@@ -11,7 +11,8 @@ from ruamel.yaml import YAML
 from tests.gateway import TOKEN, Gateway, running
 from tests.oauth.authority import answer_in, authorization_server
 from tests.oauth.protected import protected_server
-from tests.oauth.test_signing_in import ALLOW, needs_auth, start, until
+from tests.oauth.test_signing_in import ALLOW, needs_auth, start
+from tests.waiting import wait_until
 
 CALLBACK = "https://gate.example/auth/callback"
 CONFIG = """
@@ -29,7 +30,7 @@ def gateway(tmp_path_factory) -> Iterator[Gateway]:
         files = {"config.yaml": CONFIG.format(token=TOKEN, url=server.url), "permissions.yaml": ALLOW}
         env = {"TOOL_GATEWAY_CALLBACK_URL": CALLBACK}
         with running(tmp_path_factory.mktemp("host"), files, "--insecure", env=env) as made:
-            until(lambda: needs_auth(made))
+            wait_until(lambda: needs_auth(made))
             yield made
 
 

@@ -9,7 +9,8 @@ from tests.approval.test_client_channel import Client, events
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
-from tests.oauth.test_signing_in import came_back, state, traces, until
+from tests.oauth.test_signing_in import came_back, state, traces
+from tests.waiting import wait_until
 
 CONFIG = """
 gateway: {{port: 0}}
@@ -59,10 +60,10 @@ def gateway(tmp_path_factory, server: ProtectedServer) -> Iterator[Gateway]:
         "permissions.yaml": RULES,
     }
     with running(folder, files, "--insecure") as made:
-        until(lambda: state(made)["status"] == "needs_auth")
+        wait_until(lambda: state(made)["status"] == "needs_auth")
         began = made.call("connections_start", {"source": "notes"}).json["data"]
         connect(made, server.issuer, began["auth_url"], "alice")
-        until(lambda: state(made)["status"] == "ready")
+        wait_until(lambda: state(made)["status"] == "ready")
         yield made
     assert server.mixed == []
     assert traces(folder, *server.tokens) == []
@@ -76,7 +77,7 @@ def questions(gateway: Gateway, tool: str) -> list[dict[str, Any]]:
 
 def settle(gateway: Gateway, tool: str, verdict: str = "approve") -> dict[str, Any]:
     """Answer the one open question of this kind, once it is there."""
-    until(lambda: questions(gateway, tool))
+    wait_until(lambda: questions(gateway, tool))
     [found] = questions(gateway, tool)
     gateway.admin.request("POST", f"/api/approvals/{found['id']}", {"verdict": verdict})
     return found
@@ -108,7 +109,7 @@ def test_each_agent_acts_with_its_own_account_and_one_without_gets_its_persons_l
     assert state(gateway)["status"] == "ready"
     connect(gateway, server.issuer, link, "bob")
     assert questions(gateway, "invite") == []
-    until(lambda: gateway.call("notes__read_note", token=OTHER_TOKEN).status == 200)
+    wait_until(lambda: gateway.call("notes__read_note", token=OTHER_TOKEN).status == 200)
     for _ in range(3):
         assert "for bob" in said(gateway.call("notes__add_note", token=OTHER_TOKEN))
         assert "for alice" in said(gateway.call("notes__add_note"))
@@ -129,7 +130,7 @@ def test_each_agent_acts_with_its_own_account_and_one_without_gets_its_persons_l
 def test_a_denied_invitation_ends_its_sign_in(gateway, server):
     link = gateway.call("notes__read_note", token=OTHER_TOKEN).json["error"]["details"]["auth_url"]
     settle(gateway, "invite", "deny")
-    until(lambda: not questions(gateway, "invite"))
+    wait_until(lambda: not questions(gateway, "invite"))
     page = came_back(gateway, Person(server.issuer, "mallory").consent(link), status=400)
     assert "could not be finished" in page
     assert questions(gateway, "confirm") == []
@@ -207,7 +208,7 @@ def test_each_agent_has_its_own_key_which_is_tried_before_it_is_kept(tmp_path, a
         server.account = lambda token: keys.get(token, "")  # type: ignore[method-assign]
         text = CONFIG.format(pi=TOKEN, coder=OTHER_TOKEN, url=server.url).replace("oauth2-pkce", "api-key")
         with running(tmp_path, {"config.yaml": text, "permissions.yaml": RULES}, "--insecure") as gateway:
-            until(lambda: state(gateway)["status"] == "needs_auth")
+            wait_until(lambda: state(gateway)["status"] == "needs_auth")
             stored = gateway.call("connections_key", {"source": "notes", "key": next(iter(keys))})
             assert stored.json["data"]["message"] == "notes for pi: connected, I see 3 tools"
             assert "for pi" in said(gateway.call("notes__read_note"))

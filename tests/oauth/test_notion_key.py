@@ -4,8 +4,9 @@ import json
 
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.oauth.test_signing_in import traces, until
+from tests.oauth.test_signing_in import traces
 from tests.typescript.node_tools import installed, node
+from tests.waiting import wait_until
 
 KEY = "ntn_canary0123456789of0the0tests"
 PROGRAM = "@notionhq/notion-mcp-server/bin/cli.mjs"
@@ -41,7 +42,7 @@ def test_notions_own_server_waits_for_its_key_and_uses_the_one_that_is_stored(tm
         api.replies["*"] = answer
         text = CONFIG.format(token=TOKEN, node=json.dumps(node()), program=program, api=api.url)
         with running(tmp_path, {"config.yaml": text, "permissions.yaml": ALLOW}, "--insecure") as gateway:
-            until(lambda: state(gateway)["status"] == "needs_auth")
+            wait_until(lambda: state(gateway)["status"] == "needs_auth")
             assert "agent-gate auth key notion" in state(gateway)["reason"]
             stored = nursery.run(
                 [COMMAND, "auth", "key", "notion", "--admin-socket", gateway.announced["socket"]],

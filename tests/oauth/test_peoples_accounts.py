@@ -7,7 +7,8 @@ from tests.gateway import OTHER_TOKEN, TOKEN, Api, running
 from tests.oauth.authority import authorization_server
 from tests.oauth.protected import protected_server
 from tests.oauth.test_callers_accounts import RULES, said
-from tests.oauth.test_signing_in import state, until
+from tests.oauth.test_signing_in import state
+from tests.waiting import wait_until
 
 BOBS = "token-of-an-agent-of-bobs-in-tests"
 NOBODYS = "token-of-an-agent-of-nobodys-in-tests"
@@ -72,7 +73,7 @@ def files(server, api, **given):
 def gateway(tmp_path_factory, server, api):
     """The agent `pi` has connected accounts of Anna's at both."""
     with running(tmp_path_factory.mktemp("people"), files(server, api), "--insecure") as made:
-        until(lambda: state(made)["status"] == "needs_auth")
+        wait_until(lambda: state(made)["status"] == "needs_auth")
         for source in ("notes", "greeter"):
             assert made.call("connections_key", {"source": source, "key": ANNAS}).status == 200
         yield made

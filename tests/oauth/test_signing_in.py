@@ -3,8 +3,7 @@
 import json
 import re
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -14,6 +13,7 @@ from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
+from tests.waiting import wait_until
 
 from agent_gate.errors import GatewayError
 from agent_gate.net.tls.certificates import ensure_certificate
@@ -38,13 +38,6 @@ def authority() -> Iterator[AuthorizationProcess]:
 def server(authority: AuthorizationProcess) -> Iterator[ProtectedServer]:
     with protected_server(authority.issuer) as made:
         yield made
-
-
-def until(found: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def files(url: str, more: str = "") -> dict[str, str]:
@@ -89,11 +82,11 @@ def traces(folder: Path, *secrets: str) -> list[str]:
 
 def test_an_address_is_all_the_configuration_that_a_protected_server_needs(tmp_path, authority, server):
     with running(tmp_path, files(server.url), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         assert "agent-gate auth start notes" in str(state(gateway)["reason"])
         page = sign_in(gateway, authority, start(gateway))
         assert "Signed in" in page
-        until(lambda: state(gateway)["status"] == "ready")
+        wait_until(lambda: state(gateway)["status"] == "ready")
         assert state(gateway)["tools"] == 3
         reply = gateway.call("notes__read_note")
         assert (reply.status, "did read_note" in reply.body.decode()) == (200, True)
@@ -104,7 +97,7 @@ def test_an_address_is_all_the_configuration_that_a_protected_server_needs(tmp_p
         before = authority.count("/token/revocation")
         ended = gateway.admin.request("POST", "/servers/notes/auth/end")
         assert (ended["connected"], ended["status"]) == (False, "needs_auth")
-        until(lambda: authority.count("/token/revocation") == before + 1)
+        wait_until(lambda: authority.count("/token/revocation") == before + 1)
         refused = gateway.call("notes__read_note")
         assert (refused.json["error"]["code"], refused.json["error"]["retryable"]) == (
             "DEPENDENCY_UNAVAILABLE",
@@ -119,20 +112,20 @@ def test_t48_a_server_that_moves_to_another_authorization_server_is_met_as_a_str
     tmp_path, authority, server
 ):
     with running(tmp_path, files(server.url), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         first = start(gateway)
         sign_in(gateway, authority, first)
-        until(lambda: state(gateway)["status"] == "ready")
+        wait_until(lambda: state(gateway)["status"] == "ready")
         known = set(server.tokens)
         with authorization_server() as other:
             server.issuer = other.issuer
             assert gateway.call("notes__read_note").json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
-            until(lambda: needs_auth(gateway))
+            wait_until(lambda: needs_auth(gateway))
             link = start(gateway)
             assert link.startswith(other.issuer)
             assert answer_in(link)["client_id"] != answer_in(first)["client_id"]
             sign_in(gateway, other, link)
-            until(lambda: state(gateway)["status"] == "ready")
+            wait_until(lambda: state(gateway)["status"] == "ready")
             assert gateway.call("notes__read_note").status == 200
             assert not known & set(server.tokens[-1:])
 
@@ -141,11 +134,11 @@ def test_an_expired_token_is_renewed_silently_after_a_restart(tmp_path):
     with authorization_server(seconds=2) as authority, protected_server(authority.issuer) as server:
         with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:
             sign_in(gateway, authority, start(gateway))
-            until(lambda: state(gateway)["status"] == "ready")
+            wait_until(lambda: state(gateway)["status"] == "ready")
             used = set(server.tokens)
-        until(lambda: not any(map(server.is_good, used)))
+        wait_until(lambda: not any(map(server.is_good, used)))
         with running(tmp_path, {}, "--insecure") as gateway:
-            until(lambda: state(gateway)["status"] == "ready")
+            wait_until(lambda: state(gateway)["status"] == "ready")
             assert gateway.call("notes__list_notes").status == 200
             [account] = gateway.admin.get("/api/connections")
             assert account["renewed_at"] is not None
@@ -165,9 +158,9 @@ def test_over_tls_a_sign_in_goes_its_whole_way_and_a_strange_certificate_ends_it
             link = start(gateway)
             assert link.startswith("https://")
             sign_in(gateway, authority, link)
-            until(lambda: state(gateway)["status"] == "ready")
+            wait_until(lambda: state(gateway)["status"] == "ready")
             before = authority.count("/token")
-            until(
+            wait_until(
                 lambda: gateway.call("notes__list_notes").status == 200 and authority.count("/token") > before
             )
             gateway.admin.request("POST", "/servers/notes/auth/end")
@@ -184,7 +177,7 @@ def test_a_token_that_the_server_refuses_before_its_end_is_renewed_and_the_call_
 ):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:
         sign_in(gateway, authority, start(gateway))
-        until(lambda: state(gateway)["status"] == "ready")
+        wait_until(lambda: state(gateway)["status"] == "ready")
         first, known = server.tokens[-1], server.is_good
         server.is_good = lambda token: token != first and known(token)  # type: ignore[method-assign]
         before = authority.count("/token")
@@ -198,15 +191,15 @@ def test_r15_a_kill_between_the_servers_new_tokens_and_their_commit_asks_once_an
         text = files(server.url, ", auth: {type: oauth2-pkce}")
         with running(tmp_path, text, "--insecure", env={"AGENT_GATE_FAILPOINT": "token_renewed"}) as gateway:
             sign_in(gateway, authority, start(gateway))
-            until(lambda: state(gateway)["status"] == "ready")
+            wait_until(lambda: state(gateway)["status"] == "ready")
             used = set(server.tokens)
-            until(lambda: not any(map(server.is_good, used)))
+            wait_until(lambda: not any(map(server.is_good, used)))
             with pytest.raises(OSError):
                 gateway.call("notes__list_notes")
             assert gateway.process.wait(20) == 137
         asked = authority.count("/token")
         with running(tmp_path, {}, "--insecure") as gateway:
-            until(lambda: needs_auth(gateway))
+            wait_until(lambda: needs_auth(gateway))
             for _ in range(3):
                 assert gateway.call("notes__list_notes").json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
             [question] = gateway.admin.get("/api/approvals")
@@ -219,7 +212,7 @@ def test_the_advice_in_the_log_of_a_terminal_can_be_typed_as_it_stands(tmp_path,
     written = files(server.url)
     written["config.yaml"] += "\nlog: {format: text}\n"
     with running(tmp_path, written, "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         said = re.search(r"`agent-gate (auth start notes [^`]+)`", gateway.stderr)
         assert said is not None
         begun = nursery.run([COMMAND, *said[1].split()], cwd=tmp_path, capture_output=True, text=True)
@@ -228,7 +221,7 @@ def test_the_advice_in_the_log_of_a_terminal_can_be_typed_as_it_stands(tmp_path,
 
 def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_path, authority, server):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         ended = Person(authority.issuer).consent(start(gateway))
         said = nursery.run(
             [COMMAND, "auth", "code", "notes", "--admin-socket", gateway.announced["socket"]],
@@ -265,11 +258,11 @@ def test_connecting_a_source_that_needs_a_sign_in_says_how_and_calls_with_a_toke
 
     server.answer = answer
     with running(tmp_path, files(server.url), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         said = gateway.admin.request("POST", "/servers/notes/connect")
         assert "agent-gate auth start notes" in said["needs_auth"]
         sign_in(gateway, authority, start(gateway))
-        until(lambda: state(gateway)["status"] == "ready")
+        wait_until(lambda: state(gateway)["status"] == "ready")
         with ThreadPoolExecutor(3) as pool:
             replies = list(pool.map(lambda _: gateway.call("notes__list_notes").status, range(3)))
     assert replies == [200, 200, 200]
@@ -279,7 +272,7 @@ def test_t41_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of
     tmp_path, authority, server
 ):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         link = start(gateway)
         known = answer_in(link)["state"]
         admin = gateway.announced["admin"]
@@ -330,7 +323,7 @@ def test_t40_an_agent_begins_a_flow_with_leave_and_the_account_counts_when_the_p
     tmp_path, authority, server
 ):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         asked = gateway.call("connections_start", {"source": "notes"}, wait=0)
         assert asked.status == 202
         gateway.answer()
@@ -338,12 +331,12 @@ def test_t40_an_agent_begins_a_flow_with_leave_and_the_account_counts_when_the_p
         link = json.loads(found.body)
         link = link["data"]["auth_url"]
         sign_in(gateway, authority, link)
-        until(lambda: gateway.admin.get("/api/approvals"))
+        wait_until(lambda: gateway.admin.get("/api/approvals"))
         [question] = gateway.admin.get("/api/approvals")
         assert "alice@example.test" in json.dumps(question)
         assert needs_auth(gateway)
         gateway.answer()
-        until(lambda: state(gateway)["status"] == "ready")
+        wait_until(lambda: state(gateway)["status"] == "ready")
         assert gateway.call("notes__list_notes").status == 200
         assert traces(tmp_path, *server.tokens) == []
 
@@ -352,7 +345,7 @@ def test_a_key_is_checked_at_once_and_a_wrong_one_is_not_kept(tmp_path, authorit
     server.is_good = lambda token: token == "the-right-key-of-notes"  # type: ignore[method-assign]
     more = ", auth: {type: api-key}"
     with running(tmp_path, files(server.url, more), "--insecure") as gateway:
-        until(lambda: needs_auth(gateway))
+        wait_until(lambda: needs_auth(gateway))
         assert "agent-gate auth key notes" in str(state(gateway)["reason"])
         with pytest.raises(GatewayError, match="does not take this key"):
             gateway.admin.request("POST", "/servers/notes/auth/key", {"key": "a-wrong-key-of-notes"})

@@ -10,7 +10,8 @@ from tests.approval.bot_api import TOKEN as BOT_TOKEN
 from tests.gateway import TOKEN, Api, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
-from tests.oauth.test_signing_in import came_back, fetched, state, traces, until
+from tests.oauth.test_signing_in import came_back, fetched, state, traces
+from tests.waiting import wait_until
 
 ANN = 11
 CONFIG = """
@@ -80,7 +81,7 @@ def gateway(
     )
     files = {"config.yaml": config, "permissions.yaml": RULES, "shelf.yaml": BOOKS}
     with running(folder, files, "--insecure") as made:
-        until(lambda: state(made)["status"] == "needs_auth")
+        wait_until(lambda: state(made)["status"] == "needs_auth")
         yield made
     assert traces(folder, *server.tokens) == []
 
@@ -92,13 +93,13 @@ def link_in(bot: BotApi, number: int, issuer: str) -> str:
 def test_a_lost_sign_in_is_told_once_and_a_press_brings_a_new_link(gateway, authority, server, bot):
     link = gateway.admin.request("POST", "/servers/notes/auth/start")["auth_url"]
     came_back(gateway, Person(authority.issuer).consent(link))
-    until(lambda: state(gateway)["status"] == "ready")
+    wait_until(lambda: state(gateway)["status"] == "ready")
     forget_grants(authority)
-    until(lambda: not server.is_good(server.tokens[-1]))
+    wait_until(lambda: not server.is_good(server.tokens[-1]))
     before = authority.count("/token")
     for _ in range(5):
         assert gateway.call("notes__read_note").json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
-    until(lambda: state(gateway)["status"] == "needs_auth")
+    wait_until(lambda: state(gateway)["status"] == "needs_auth")
     number = bot.question("The sign-in of notes has ended")
     authority.has_served("/token", before + 1)
     assert sum("has ended" in one["text"] for one in bot.messages.values()) == 1
@@ -106,7 +107,7 @@ def test_a_lost_sign_in_is_told_once_and_a_press_brings_a_new_link(gateway, auth
     invited = bot.question("ann wants you to sign in to notes")
     came_back(gateway, Person(authority.issuer).consent(link_in(bot, invited, authority.issuer)))
     bot.press(bot.question("Somebody signed in to notes"), "Once", ANN)
-    until(lambda: state(gateway)["status"] == "ready")
+    wait_until(lambda: state(gateway)["status"] == "ready")
     assert gateway.call("notes__read_note").status == 200
 
 
@@ -129,7 +130,7 @@ def test_t45_a_device_code_that_an_agent_asked_for_comes_to_the_person_who_let_i
     assert "until 20" in text
     Person(authority.issuer).enter_device_code(link_in(bot, number, authority.issuer))
     bot.press(bot.question("Somebody signed in to television", seconds=30), "Once", ANN)
-    until(lambda: account(gateway, "television")["connected"])
+    wait_until(lambda: account(gateway, "television")["connected"])
     rows = gateway.admin.get("/api/calls?limit=100")["rows"]
     assert ("connections:finish", "ann", "completed") in {
         (row["tool"].partition("#")[0], row["caller"], row["state"]) for row in rows
@@ -142,9 +143,9 @@ def test_an_http_service_is_signed_in_to_by_a_device_code_at_the_addresses_that_
     begun = gateway.admin.request("POST", "/servers/shelf/auth/start")
     assert begun["user_code"]
     Person(authority.issuer).enter_device_code(begun["auth_url"])
-    until(lambda: account(gateway, "shelf")["connected"])
+    wait_until(lambda: account(gateway, "shelf")["connected"])
     shelf.replies["/books"] = lambda *_: (200, {}, b"[]")
-    until(lambda: gateway.call("list_books", {}).status == 200)
+    wait_until(lambda: gateway.call("list_books", {}).status == 200)
     assert shelf.requests[-1]["headers"]["authorization"].startswith("Bearer ")
 
 

@@ -10,7 +10,8 @@ from tests import postgres
 from tests.gateway import TOKEN, Gateway, running
 from tests.oauth.authority import authorization_server
 from tests.oauth.protected import protected_server
-from tests.oauth.test_signing_in import ALLOW, sign_in, start, state, until
+from tests.oauth.test_signing_in import ALLOW, sign_in, start, state
+from tests.waiting import wait_until
 
 CONFIG = """
 gateway: {{port: 0, id: {name}, tenant: home}}
@@ -50,10 +51,10 @@ def test_t46_two_hundred_calls_with_an_expired_token_renew_once_however_many_gat
         sign_in(running_now[0], authority, start(running_now[0]))
         for gateway in running_now:
             gateway.admin.request("POST", "/servers/notes/connect")
-            until(lambda: state(gateway)["status"] == "ready")  # noqa: B023 - used at once
+            wait_until(lambda: state(gateway)["status"] == "ready")  # noqa: B023 - used at once
         authority.let_tokens_last(3600)
         used = set(server.tokens)
-        until(lambda: not any(map(server.is_good, used)))
+        wait_until(lambda: not any(map(server.is_good, used)))
         before = authority.count("/token")
         with ThreadPoolExecutor(40) as pool:
             asked = [running_now[number % len(names)] for number in range(CALLS)]

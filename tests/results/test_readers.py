@@ -11,6 +11,7 @@ import psutil
 import pytest
 from tests.calls.small_calls import ANNA, SmallCalls, in_force, opened
 from tests.calls.test_shaping import case
+from tests.waiting import until
 
 from agent_gate.access.view import View
 from agent_gate.calls.meta import MetaTools
@@ -120,8 +121,7 @@ async def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for
         warm, before = found._idle.pop(), children()
         found._fits = never_fits
         endless = [asyncio.ensure_future(found.work("a", LAST, [WORDS])) for _ in range(3)]
-        while len(children() - before) < 1:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(children() - before) >= 1)
         found._idle.append(warm)
         assert (await found.work("b", LAST, [WORDS])).text == "19999: word 19999"
         assert not any(task.done() for task in endless)
@@ -131,8 +131,7 @@ async def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for
         # The next may get its turn in the moment in which its own time ends.
         assert {type(one) for one in rest} <= {DependencyUnavailable, ViewFailed}
         found.close()
-        while children() != cold:
-            await asyncio.sleep(0.01)
+        await until(lambda: children() == cold)
 
 
 async def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypatch):
@@ -152,8 +151,7 @@ async def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypa
         found._fits = fits
         assert (await found.work("b", ViewJob({"type": "head"}), [stored("x")])).text
         going_on.set()
-        while not in_time:
-            await asyncio.sleep(0.01)
+        await until(lambda: in_time)
         assert all(in_time)
 
 
@@ -162,12 +160,10 @@ async def test_who_leaves_ends_the_work_that_was_done_for_them():
         before = children()
         found._fits = never_fits
         task = asyncio.ensure_future(found.work("a", LAST, [WORDS]))
-        while not children() - before:
-            await asyncio.sleep(0.01)
+        await until(lambda: children() - before)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        while children() - before:
-            await asyncio.sleep(0.01)
+        await until(lambda: not (children() - before))
         assert task.cancelled()
 
 

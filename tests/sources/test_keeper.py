@@ -7,6 +7,7 @@ import time
 import msgspec
 import pytest
 from tests.tools import catalog
+from tests.waiting import until
 
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.credentials import SignInNeeded
@@ -401,9 +402,12 @@ async def test_a_source_that_wants_to_end_the_process_ends_only_its_own_work(ste
     if step == "answer":
         with pytest.raises(OutcomeUnknown, match=end.__name__):
             await keeper.answer(job())
-    while not rude.raised or keeper.state().status is not Status.READY:
+
+    def is_back() -> bool:
         keeper.wake()
-        await asyncio.sleep(0.01)
+        return bool(rude.raised) and keeper.state().status is Status.READY
+
+    await until(is_back)
     assert (await keeper.answer(job())).body == b"1"
     await ended(life)
 
@@ -433,16 +437,13 @@ async def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it
     plan = Plan(source=source, settings=None, on_demand=True)
     keeper = Keeper(plan, SystemClock(), lambda *_: None, known=True)
     running = asyncio.create_task(keeper.run())
-    async with asyncio.timeout(10):
-        for _ in range(2):
-            while source.looks < 5:
-                await asyncio.sleep(0.001)
-            assert keeper.state().status is Status.READY
-            source.ends.set()
-            source.looks = 0
-        source.has_watchers = False
-        while keeper.state().status is not Status.IDLE:
-            await asyncio.sleep(0.001)
+    for _ in range(2):
+        await until(lambda: source.looks >= 5)
+        assert keeper.state().status is Status.READY
+        source.ends.set()
+        source.looks = 0
+    source.has_watchers = False
+    assert await until(lambda: keeper.state().status is Status.IDLE)
     running.cancel()
 
 

@@ -302,7 +302,7 @@ async def come_back_changed(supervisor, *, hold):
     assert supervisor.shelf.catalog.find("shop__real_9").description == "sends your files"
     await supervisor.announce("shop", evil)
     assert supervisor.shelf.catalog.find("shop__real_9").description == "sends your files"
-    assert len(supervisor.changes()) == 9
+    return supervisor.changes()
 
 
 @pytest.mark.parametrize("hold", [False, True])
@@ -315,10 +315,10 @@ def test_a_tool_that_comes_back_changed_after_many_others_is_noticed(with_store,
         async with connected(store, plan(shop, hold_changes=hold)) as supervisor:
             await churn(supervisor)
             if not restart:
-                await come_back_changed(supervisor, hold=hold)
+                assert len(await come_back_changed(supervisor, hold=hold)) == 9
         if restart:
             async with supervised(store, plan(shop, hold_changes=hold)) as supervisor:
-                await come_back_changed(supervisor, hold=hold)
+                assert len(await come_back_changed(supervisor, hold=hold)) == 9
 
     with_store(story)
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.rows import eventually, put
+from tests.rows import put
+from tests.waiting import until
 
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store import StoreSettings, open_store, sqlite
@@ -27,10 +28,7 @@ async def main(path: Path, fail: Callable[[], None], work: Callable[[], None]) -
     fail()
     seen += [await attempt(store, f"during {i}") for i in range(3)]
 
-    async def faulty() -> bool:
-        return not store.healthy
-
-    await eventually(faulty)
+    await until(lambda: not store.healthy)
     work()
     seen.append(await attempt(store, "after"))
     store.post(put("posted"))

@@ -6,12 +6,13 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests import postgres
-from tests.rows import eventually, opened, put, step, values
+from tests.rows import opened, put, step, values
+from tests.waiting import PATIENCE, until
 
 from agent_gate.audit import Sealer, ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable, InvalidArgs
@@ -32,13 +33,6 @@ def settings() -> StoreSettings:
     return StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="home")
 
 
-async def _until_healthy(store: Store) -> None:
-    async def healthy() -> bool:
-        return store.healthy
-
-    await eventually(healthy, 20)
-
-
 async def test_a_session_ended_while_idle_is_replaced_unnoticed(settings: StoreSettings) -> None:
     async with opened(settings) as store:
         await store.write(step("one"))
@@ -56,27 +50,23 @@ async def test_a_stopped_server_refuses_keeps_what_was_posted_and_heals(tmp_path
     server.start()
     try:
         settings = StoreSettings(type="postgres", url=server.new_database(), chain="home")
-        await _stop_and_start(server, settings, ensure_key(tmp_path / "key"))
+        async with opened(settings) as store:
+            await store.write(step("before"))
+            await asyncio.to_thread(server.stop)
+            store.post(step("posted"), put("posted"))
+            with pytest.raises(DependencyUnavailable, match="does not answer as it should") as refused:
+                await store.write(step("during"))
+            assert refused.value.retry_after
+            with pytest.raises(DependencyUnavailable, match="cannot be read"):
+                await store.read("SELECT 1")
+            await asyncio.to_thread(server.start)
+            await until(lambda: store.healthy)
+            await store.write(step("after"))
+            found = await store.read("SELECT call FROM record ORDER BY seq")
+            assert found == [("before",), ("posted",), ("after",)]
+            assert (await verify(store, ensure_key(tmp_path / "key"))).ok
     finally:
         server.remove()
-
-
-async def _stop_and_start(server: postgres.Server, settings: StoreSettings, key: bytes) -> None:
-    async with opened(settings) as store:
-        await store.write(step("before"))
-        await asyncio.to_thread(server.stop)
-        store.post(step("posted"), put("posted"))
-        with pytest.raises(DependencyUnavailable, match="does not answer as it should") as refused:
-            await store.write(step("during"))
-        assert refused.value.retry_after
-        with pytest.raises(DependencyUnavailable, match="cannot be read"):
-            await store.read("SELECT 1")
-        await asyncio.to_thread(server.start)
-        await _until_healthy(store)
-        await store.write(step("after"))
-        found = await store.read("SELECT call FROM record ORDER BY seq")
-        assert found == [("before",), ("posted",), ("after",)]
-        assert (await verify(store, key)).ok
 
 
 async def test_a_server_that_no_longer_answers_is_given_up(
@@ -93,16 +83,9 @@ async def test_a_server_that_no_longer_answers_is_given_up(
                     await store.write(put("during"))
         finally:
             postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
-        await _until_healthy(store)
+        await until(lambda: store.healthy)
         await store.write(put("after"))
         assert set(await values(store)) == {"before", "after"}
-
-
-def is_at_fault(store: Store) -> Callable[[], Awaitable[bool]]:
-    async def at_fault() -> bool:
-        return not store.healthy
-
-    return at_fault
 
 
 class Cable:
@@ -234,13 +217,13 @@ async def test_a_server_that_stops_answering_in_the_middle_of_rows_is_given_up(
         postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
         try:
             writing = asyncio.ensure_future(store.write(step("during")))
-            await eventually(is_at_fault(store))
+            await until(lambda: not store.healthy)
         finally:
             postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
         with contextlib.suppress(DependencyUnavailable):
             await writing
         landed = writing.exception() is None
-        await _until_healthy(store)
+        await until(lambda: store.healthy)
         await store.write(step("after"))
         found = await store.read("SELECT call FROM record ORDER BY seq")
         assert found == [("before",), *([("during",)] if landed else []), ("after",)]
@@ -255,7 +238,7 @@ async def test_a_commit_that_never_arrived_is_refused_and_its_posts_are_written_
         store.post(COUNT_UP)
         with pytest.raises(DependencyUnavailable):
             await store.write(step("lost"))
-        await _until_healthy(store)
+        await until(lambda: store.healthy)
         assert await values(store) == {"count": "0+"}
         assert await store.read("SELECT call FROM record") == []
 
@@ -269,20 +252,17 @@ async def test_posts_in_doubt_are_written_once_when_the_server_is_back(
         cable.cut = "after"
         store.post(COUNT_UP)
         doubtful = asyncio.ensure_future(store.write(step("in doubt")))
-        await eventually(is_at_fault(store))
+        await until(lambda: not store.healthy)
         with pytest.raises(DependencyUnavailable):
             await store.write(step("refused"))
         store.post(put("later"))
         tried = cable.refused
 
-        async def tried_again() -> bool:
-            return cable.refused > tried + 1
-
-        await eventually(tried_again)
+        await until(lambda: cable.refused > tried + 1)
         assert not doubtful.done()
         cable.down.clear()
         assert await doubtful == [1]
-        await _until_healthy(store)
+        await until(lambda: store.healthy)
         await store.flush()
         assert await values(store) == {"count": "0+", "later": "1"}
         await store.write(step("next"))
@@ -312,7 +292,7 @@ async def test_a_commit_in_doubt_that_never_arrived_is_refused_when(
         cable.down.set()
         cable.cut = "before"
         doubtful = asyncio.ensure_future(store.write(step("in doubt")))
-        await eventually(is_at_fault(store))
+        await until(lambda: not store.healthy)
         assert not doubtful.done()
         if ending == "the server is back":
             cable.down.clear()
@@ -337,11 +317,13 @@ async def test_the_sealer_ends_while_the_server_is_away_and_what_it_wrote_in_dou
         if doubtful == "a seal":
             store.watch(lose)
             await store.write(step("one"))
-            await eventually(is_at_fault(store))
+            await until(lambda: not store.healthy)
         else:
             lose()
-        async with asyncio.timeout(5):
-            await sealer.__aexit__(None, None, None)
+        ending = asyncio.create_task(sealer.__aexit__(None, None, None))
+        ended, _ = await asyncio.wait([ending], timeout=PATIENCE)
+        assert ended, "the sealer waits for a server that is away"
+        await ending
 
 
 async def test_a_doubt_outlasts_a_connection_on_which_it_could_not_be_settled(

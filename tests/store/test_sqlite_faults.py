@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.rows import eventually, opened, put, step, values
+from tests.rows import opened, put, step, values
+from tests.waiting import until
 
 from agent_gate.audit import ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable
@@ -63,13 +64,6 @@ def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path) -
         open_store(StoreSettings(path=tmp_path / "file" / "gate.db"))
 
 
-async def _until_healthy(store: Store) -> None:
-    async def healthy() -> bool:
-        return store.healthy
-
-    await eventually(healthy)
-
-
 async def _write_until_refused(store: Store) -> tuple[int, DependencyUnavailable]:
     for i in range(20_000):
         try:
@@ -90,7 +84,7 @@ async def _fill_and_free(store: Store, fill, free) -> int:
     store.post(step("posted"), put("posted", "y" * 20_000))
     assert await store.read("SELECT count(*) FROM record") == [(written,)]
     free()
-    await _until_healthy(store)
+    await until(lambda: store.healthy)
     await store.write(step("healed"))
     assert (await values(store))["posted"] == "y" * 20_000
     assert await store.read("SELECT call FROM record ORDER BY seq DESC LIMIT 2") == [("healed",), ("posted",)]
@@ -158,7 +152,7 @@ async def test_a_locked_file_refuses_after_a_while_and_heals_when_the_lock_goes(
         assert await values(store) == {"before": "1"}
         other.execute("ROLLBACK")
         other.close()
-        await _until_healthy(store)
+        await until(lambda: store.healthy)
         await store.write(put("after"))
         assert set(await values(store)) == {"before", "posted", "after"}
         assert store.head.seq == 0

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from tests.rows import change, eventually, opened, put, step, values
+from tests.rows import change, opened, put, step, values
+from tests.waiting import until
 
 from agent_gate.audit import ensure_key, verify
 from agent_gate.core.call import State
@@ -94,13 +95,10 @@ async def test_a_posted_unit_is_written_without_anybody_waiting(settings: StoreS
         async def written() -> bool:
             return name in await values(store)
 
-        async def asleep() -> bool:
-            return store._writer._asleep
-
         for name in ("while it dozes", "while it sleeps"):
             store.post(put(name))
-            await eventually(written)
-            await eventually(asleep)
+            await until(written)
+            await until(lambda: store._writer._asleep)
             assert await written()
 
 
@@ -114,12 +112,9 @@ async def test_rows_that_nobody_waits_for_gather_until_the_tick(settings: StoreS
             if len(commits) < 4:
                 store.post(step(str(len(commits))))
 
-        async def ended() -> bool:
-            return len(commits) >= 4
-
         store.watch(go_on)
         await store.write(step("first"))
-        await eventually(ended)
+        await until(lambda: len(commits) >= 4)
         assert commits[3] - commits[0] >= 2.5 * TICK
 
 

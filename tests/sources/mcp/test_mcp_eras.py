@@ -14,8 +14,8 @@ from tests.sources.mcp.upstreams import (
     leave_when_parked,
     modern,
     run,
-    until,
 )
+from tests.waiting import until
 
 from agent_gate.errors import InvalidArgs, UpstreamError
 from agent_gate.mcp.revisions import NEWEST
@@ -247,9 +247,11 @@ def test_a_cancelled_call_is_cancelled_upstream(both_eras: Upstream, conversatio
             await until(lambda: in_flight(made))
             running.cancel()
             await asyncio.wait([running])
-            while (now := int(await made.text("was_cancelled"))) == before:
-                await asyncio.sleep(0.02)
-            assert now == before + 1
+
+            async def cancelled() -> int:
+                return int(await made.text("was_cancelled")) - before
+
+            assert await until(cancelled) == 1
 
     run(story())
 
@@ -268,9 +270,12 @@ def test_changes_of_a_modern_server_are_heard_and_announced(both_eras: Upstream)
         async with connected(url=both_eras.url) as made:
             watching = asyncio.create_task(made.source.watch())
             before = len(made.source.tools.definitions)
-            while not made.announced:
+
+            async def announced() -> bool:
                 await made.call("grow")
-                await asyncio.sleep(0.1)
+                return bool(made.announced)
+
+            await until(announced)
             assert len(made.announced[-1]) > before
             watching.cancel()
 
@@ -288,10 +293,12 @@ def test_a_subscribed_resource_of_a_modern_server_is_heard_of(both_eras: Upstrea
                 await made.source.forward("resources/subscribe", {"uri": "test://note"}, None, deadline)
                 == b"{}"
             )
-            while not any(method == "notifications/resources/updated" for method, _ in heard):
+
+            async def is_heard() -> bool:
                 await made.call("touch")
-                await asyncio.sleep(0.05)
-            assert ("notifications/resources/updated", {"uri": "test://note"}) in heard
+                return ("notifications/resources/updated", {"uri": "test://note"}) in heard
+
+            assert await until(is_heard)
             undo()
             watching.cancel()
 

@@ -24,8 +24,8 @@ from tests.sources.mcp.upstreams import (
     scripted,
     text,
     tool,
-    until,
 )
+from tests.waiting import until
 
 from agent_gate.config.servers.settings import ServerAuth, ServerRate, TraitSettings
 from agent_gate.core.credentials import Identity

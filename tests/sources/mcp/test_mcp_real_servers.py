@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.servers import command
 from tests.sources.mcp.upstreams import Conversation, connected, free_port, listening, modern, program, run
+from tests.waiting import until
 
 from agent_gate.errors import DependencyUnavailable
 
@@ -100,8 +101,7 @@ def test_everything_over_stdio_is_asked_and_parked() -> None:
     async def story() -> None:
         async with connected(**program(command("everything"), "stdio")) as made:
             watching = asyncio.create_task(made.source.watch())
-            while not {d.name for d in made.source.tools.definitions} >= EVERYTHING_EXTRA:
-                await asyncio.sleep(0.02)
+            await until(lambda: {d.name for d in made.source.tools.definitions} >= EVERYTHING_EXTRA)
             await exercise_everything(made)
             first = msgspec.json.decode(
                 (await made.call("trigger-elicitation-request", conversation=modern())).body

@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from tests.sources.mcp.upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, until, zoo
+from tests.sources.mcp.upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, zoo
+from tests.waiting import until
 
 from agent_gate.config.servers.settings import ServerAuth
 from agent_gate.core.traits import Traits
@@ -404,7 +405,8 @@ async def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> N
 GATEWAY = """
 import asyncio, sys
 sys.path.insert(0, {here!r})
-from tests.sources.mcp.upstreams import connected, until, zoo
+from tests.sources.mcp.upstreams import connected, zoo
+from tests.waiting import until
 async def main():
     async with connected(**zoo("stubborn", {leaves!r})) as made:
         child = made.source.connections.main.link.child

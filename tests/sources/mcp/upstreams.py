@@ -17,6 +17,7 @@ import pytest
 import uvloop
 from tests.processes import free_port
 from tests.toolboxes import toolbox
+from tests.waiting import wait_until
 
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.approval import Approval
@@ -167,14 +168,6 @@ def program(argv: Sequence[str], *arguments: str) -> dict[str, Any]:
     return {"command": argv[0], "args": (*argv[1:], *arguments)}
 
 
-async def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """What something is as soon as another task or process has made it true."""
-    async with asyncio.timeout(seconds):
-        while not (found := condition()):
-            await asyncio.sleep(0.01)
-    return found
-
-
 @dataclass
 class Upstream:
     url: str
@@ -182,15 +175,15 @@ class Upstream:
 
 
 def wait_for_port(port: int, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
+    def is_reached() -> bool:
+        assert process.poll() is None, "the test server did not start"
         try:
             create_connection(("127.0.0.1", port)).close()
         except OSError:
-            time.sleep(0.02)
-        else:
-            return
-    raise RuntimeError("the test server did not start")
+            return False
+        return True
+
+    wait_until(is_reached, "the start of the test server")
 
 
 @contextmanager

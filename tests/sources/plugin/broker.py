@@ -2,13 +2,13 @@
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests import servers
 from tests.processes import free_port
+from tests.waiting import wait_until
 
 CONFIG = """
 listeners: {{default: {{type: tcp, bind: "127.0.0.1:{port}"}}}}
@@ -35,11 +35,8 @@ def broker(folder: Path) -> Iterator[int]:
     with (folder / "broker.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
         try:
-            deadline = time.monotonic() + 20
-            while not answers(port):
-                assert process.poll() is None, (folder / "broker.log").read_text()
-                assert time.monotonic() < deadline, (folder / "broker.log").read_text()
-                time.sleep(0.05)
+            wait_until(lambda: process.poll() is not None or answers(port), "an answer of the broker")
+            assert process.poll() is None, (folder / "broker.log").read_text()
             yield port
         finally:
             process.terminate()

@@ -15,6 +15,7 @@ import pytest
 from tests.sources.plugin import plugins_for_tests as plugins
 from tests.sources.plugin.plugin_parts import HERE, Make, config_of, job
 from tests.toolboxes import toolbox
+from tests.waiting import until
 
 from agent_gate.config.load import load
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
@@ -25,12 +26,6 @@ from agent_gate.sources.plugin import worker as worker_module
 from agent_gate.sources.plugin.loading import load_handler
 
 Run = Callable[[Any], Any]
-
-
-async def eventually(condition: Callable[[], Any]) -> bool:
-    while not condition():
-        await asyncio.sleep(0.005)
-    return True
 
 
 async def test_a_plugin_gets_its_configuration_and_its_tools_and_answers(make: Make) -> None:
@@ -81,7 +76,7 @@ async def test_only_so_many_calls_run_at_once_and_the_rest_are_told_that_nothing
 
     async with make("Blocking", options={"concurrency": 2}) as source:
         work = [asyncio.create_task(source.answer(await job(source))) for _ in range(2)]
-        await eventually(lambda: plugins.Blocking.running == 2)
+        await until(lambda: plugins.Blocking.running == 2)
         with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
             await source.answer(await job(source, seconds=0.2))
         assert plugins.Blocking.running == 2
@@ -95,7 +90,7 @@ async def test_a_call_that_was_given_up_keeps_its_place_until_the_thread_is_done
 
     async with make("Blocking", options={"concurrency": 1}) as source:
         work = asyncio.create_task(source.answer(await job(source)))
-        await eventually(lambda: plugins.Blocking.running == 1)
+        await until(lambda: plugins.Blocking.running == 1)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
@@ -111,11 +106,11 @@ async def test_a_cancellation_reaches_a_coroutine(make: Make) -> None:
 
     async with make("Cancellable") as source:
         work = asyncio.create_task(source.answer(await job(source)))
-        await eventually(plugins.Cancellable.begun.is_set)
+        await until(plugins.Cancellable.begun.is_set)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
-        await eventually(plugins.Cancellable.cancelled.is_set)
+        await until(plugins.Cancellable.cancelled.is_set)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +157,7 @@ def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
     async def main() -> None:
         async with make(name) as source:
             work = asyncio.create_task(source.answer(await job(source)))
-            await eventually(plugin.begun.is_set)
+            await until(plugin.begun.is_set)
         with pytest.raises(OutcomeUnknown, match="stopped while work ran"):
             await work
 
@@ -179,7 +174,7 @@ def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(
     async def main() -> None:
         async with make("Blocking", options={"concurrency": 1}) as source:
             first = asyncio.create_task(source.answer(await job(source)))
-            await eventually(lambda: plugins.Blocking.running == 1)
+            await until(lambda: plugins.Blocking.running == 1)
             second = asyncio.create_task(source.answer(await job(source)))
             await asyncio.sleep(0)
         with pytest.raises(OutcomeUnknown):
@@ -254,9 +249,9 @@ async def test_a_plugin_whose_own_check_says_no_is_shown_as_unwell(monkeypatch: 
     async with PluginSource(config_of("Good"), Checked, toolbox(Pool())) as source:
         await source.connect()
         watching = asyncio.ensure_future(source.watch())
-        assert await eventually(lambda: source.unwell == "its own health check fails")
+        assert await until(lambda: source.unwell == "its own health check fails")
         answers.pop(0)
-        assert await eventually(lambda: source.unwell is None)
+        assert await until(lambda: source.unwell is None)
         watching.cancel()
 
 
@@ -365,7 +360,7 @@ def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
             with suppress(GatewayError):
                 await source.answer(await job(source))
             if "health" in place:
-                await eventually(lambda: source.unwell)
+                await until(lambda: source.unwell)
             watching.cancel()
 
     run(main())
