@@ -85,6 +85,22 @@ def alike(units: list[Unit], sql: str) -> bool:
     return True
 
 
+def comes_within(wake: "SimpleQueue[None]", seconds: float) -> bool:
+    """Whether the writer is called in time.
+
+    Before Python 3.13 a `get` with a timeout, of a queue that was emptied just before, waits for ever where its thread
+    gets no CPU for that long at its beginning: it goes on with a negative rest. One that does not wait keeps it from that.
+    """
+    try:
+        wake.get(block=False)
+    except Empty:
+        try:
+            wake.get(timeout=seconds)
+        except Empty:
+            return False
+    return True
+
+
 def tell(units: list[Unit]) -> None:
     """Resolve the waiters of `units`; runs on the event loop."""
     for unit in units:
@@ -152,11 +168,9 @@ class Writer:
 
     def _nap(self, seconds: float) -> bool:
         """Return when the writer is called, or when the tick is due and there is something to write; whether it was called."""
-        try:
-            self._wake.get(timeout=seconds)
+        if comes_within(self._wake, seconds):
             return True
-        except Empty:
-            self._asleep = True
+        self._asleep = True
         # A unit put before this line is seen here; one put after it sends a token.
         called = not self._queue
         if called:
