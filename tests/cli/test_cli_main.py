@@ -21,6 +21,7 @@ from agent_gate.cli import commands
 from agent_gate.cli import main as cli
 from agent_gate.cli.agent import SEEN_BY_ALL, own_address, render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
+from agent_gate.cli.client_tokens import how_to_set_token
 from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.diagnosis import Here, diagnose
@@ -70,6 +71,28 @@ def test_the_gateway_of_this_folder_need_not_be_named(gateway: Gateway, tmp_path
             "Say where it is with --url or AGENT_GATE_URL",
         ],
     )
+
+
+def test_who_forgot_the_token_reads_what_to_type(gateway: Gateway) -> None:
+    made = gateway.folder / "data" / "agent.token"
+    made.write_text(f"{TOKEN}\n")
+    said = agent_gate("tools", cwd=gateway.folder).stderr
+    made.unlink()
+    assert said.endswith("Give it with AGENT_TOKEN, as after `export AGENT_TOKEN=$(cat data/agent.token)`\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [("data/agent.token", "the-token\n"), (".env", "AGENT_TOKEN=the-token\n")]
+)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_token_at_hand_is_set_by_what_is_advised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, elsewhere: bool
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / file).write_text(text)
+    monkeypatch.chdir("/" if elsewhere else tmp_path)
+    typed = f'{how_to_set_token(tmp_path if elsewhere else Path())}; echo "$AGENT_TOKEN"'
+    assert subprocess.run(["sh", "-c", typed], capture_output=True, text=True).stdout == "the-token\n"
 
 
 def test_the_gateway_of_another_user_has_to_be_named(

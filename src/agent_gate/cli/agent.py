@@ -15,6 +15,7 @@ import msgspec
 from click.core import ParameterSource
 
 from agent_gate.cli.arguments import FORMAT
+from agent_gate.cli.client_tokens import how_to_set_token
 from agent_gate.cli.operator import AdminClient, socket_of
 from agent_gate.cli.output import PATH, cleaned, say
 from agent_gate.cli.seconds import Seconds
@@ -78,6 +79,8 @@ class ConnectOptions(NamedTuple):
         ca, url = self.ca, self.url or own_address()
         if ca is None and self.fingerprint is None and url and is_own(url):
             ca = made_authority(OWN_CERTIFICATES)
+        if url and not (self.url or self.token) and (how := how_to_set_token(Path())):
+            raise Unreachable(f"there is no agent token\nGive it with AGENT_TOKEN, as after `{how}`")
         return Client(
             url,
             self.token,

@@ -1,5 +1,6 @@
 """Who a client is at the gateway: an agent of its own, made where the gateway can be asked, with its token in a file."""
 
+import shlex
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +14,15 @@ from agent_gate.errors import ConfigError, GatewayError, InvalidArgs, Unreachabl
 MADE_TOKEN = Path("data/agent.token")
 MOST_NAMESAKES = 20
 NOTE = ".agent"
+
+
+def how_to_set_token(folder: Path) -> str:
+    """What to type for AGENT_TOKEN to be that of the gateway in a folder; empty where no token is at hand there."""
+    file, made = folder / ".env", folder / MADE_TOKEN
+    if "AGENT_TOKEN" in known_variables(file):
+        there = str(file) if "/" in str(file) else f"./{file}"  # else a shell looks for it on PATH
+        return f"set -a; . {shlex.quote(there)}"
+    return f"export AGENT_TOKEN=$(cat {shlex.quote(str(made))})" if made.is_file() else ""
 
 
 def state_folder(place: Surroundings) -> Path:

@@ -16,6 +16,7 @@ from agent_gate.cli.client_tokens import (
     ClientSetup,
     agent_of,
     full_path,
+    how_to_set_token,
     shown_gateway,
     state_folder,
     tell_gateway,
@@ -183,12 +184,8 @@ def where_the_token_is(program_: ClientProgram, told: GatewayEntry, config: Path
     """What a client without a token file needs, which no file of ours can give it."""
     if told.token_file:
         return ""
-    file, made = config.parent / ".env", config.parent / MADE_TOKEN
-    how = ""
-    if "AGENT_TOKEN" in known_variables(file):
-        how = f", as after `set -a; . {shlex.quote(str(file))}`"
-    elif made.is_file():
-        how = f", as after `export AGENT_TOKEN=$(cat {shlex.quote(str(made))})`"
+    made, setting = config.parent / MADE_TOKEN, how_to_set_token(config.parent)
+    how = f", as after `{setting}`" if setting else ""
     return f"{program_.title} finds its token in AGENT_TOKEN: start it with that set{how}, or pass --token-file {made if made.is_file() else 'FILE'}."
 
 
