@@ -25,6 +25,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def is_coroutine(test: Callable[..., Any]) -> bool:
+    examples = getattr(test, "hypothesis", None)
+    return inspect.iscoroutinefunction(examples.inner_test if examples else test)
+
+
 def bounded(test: Callable[..., Coroutine[Any, Any, None]], item: pytest.Function) -> Callable[..., None]:
     """One that hangs ends from within, before pytest-timeout's signal comes, which a waiting uvloop would not hear."""
     marked = item.get_closest_marker("timeout")
@@ -42,15 +47,13 @@ def bounded(test: Callable[..., Coroutine[Any, Any, None]], item: pytest.Functio
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A property gets a loop for each of its examples; the fixture `run_loop` chooses another loop."""
     test = pyfuncitem.obj
-    examples = getattr(test, "hypothesis", None)
-    coroutine = test if examples is None else examples.inner_test
-    if not inspect.iscoroutinefunction(coroutine):
+    if not is_coroutine(test):
         return None
     wanted = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
-    if examples is None:
-        bounded(test, pyfuncitem)(**wanted)
-    else:
+    if examples := getattr(test, "hypothesis", None):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(examples, "inner_test", bounded(coroutine, pyfuncitem))
+            patch.setattr(examples, "inner_test", bounded(examples.inner_test, pyfuncitem))
             test(**wanted)
+    else:
+        bounded(test, pyfuncitem)(**wanted)
     return True

@@ -5,9 +5,8 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.net.conftest import Run
 from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 
 from agent_gate.net.connection import Connection
@@ -65,25 +64,20 @@ SMUGGLING = {
 
 
 @pytest.mark.parametrize("name", SMUGGLING)
-def test_what_two_parsers_could_read_differently_is_refused_and_the_connection_ends(
-    run: Run, name: str
-) -> None:
+async def test_what_two_parsers_could_read_differently_is_refused_and_the_connection_ends(name: str) -> None:
     handled: list[Request] = []
 
     async def handler(request: Request) -> Response:
         handled.append(request)
         return Response(200)
 
-    async def main() -> None:
-        async with serving(handler, limits=FAST) as server, connected(server) as client:
-            await client.send(SMUGGLING[name] + GET)
-            answer = await client.answer()
-            assert answer.status in (400, 501, 505), answer
-            assert answer.headers["connection"] == "close"
-            assert "code" in json.loads(answer.body)["error"]
-            assert await client.ended()
-
-    run(main())
+    async with serving(handler, limits=FAST) as server, connected(server) as client:
+        await client.send(SMUGGLING[name] + GET)
+        answer = await client.answer()
+        assert answer.status in (400, 501, 505), answer
+        assert answer.headers["connection"] == "close"
+        assert "code" in json.loads(answer.body)["error"]
+        assert await client.ended()
     assert handled == []
 
 
@@ -96,172 +90,136 @@ def test_what_two_parsers_could_read_differently_is_refused_and_the_connection_e
         (b"GET / HTTP/1.2", 400),
     ],
 )
-def test_methods_and_versions_we_do_not_speak_are_refused(run: Run, request_line: bytes, status: int) -> None:
-    async def main() -> None:
-        async with serving() as server:
-            assert (await ask(server, request_line + b"\r\n" + HOST + b"\r\n")).status == status
-
-    run(main())
+async def test_methods_and_versions_we_do_not_speak_are_refused(request_line: bytes, status: int) -> None:
+    async with serving() as server:
+        assert (await ask(server, request_line + b"\r\n" + HOST + b"\r\n")).status == status
 
 
-def test_another_expectation_than_continue_is_refused(run: Run) -> None:
-    async def main() -> None:
-        async with serving() as server:
-            answer = await ask(
-                server, b"POST / HTTP/1.1\r\n" + HOST + b"Expect: tea\r\nContent-Length: 1\r\n\r\n"
-            )
-            assert answer.status == 417
-
-    run(main())
+async def test_another_expectation_than_continue_is_refused() -> None:
+    async with serving() as server:
+        answer = await ask(
+            server, b"POST / HTTP/1.1\r\n" + HOST + b"Expect: tea\r\nContent-Length: 1\r\n\r\n"
+        )
+        assert answer.status == 417
 
 
-def test_a_broken_request_after_good_ones_is_refused_after_their_answers(run: Run) -> None:
-    async def main() -> None:
-        async with serving() as server, connected(server) as client:
-            await client.send(GET + GET + b"GET / HTTP/1.1\r\nHost : x\r\n\r\n" + GET)
-            assert [(await client.answer()).status for _ in range(3)] == [200, 200, 400]
-            assert await client.ended()
-
-    run(main())
+async def test_a_broken_request_after_good_ones_is_refused_after_their_answers() -> None:
+    async with serving() as server, connected(server) as client:
+        await client.send(GET + GET + b"GET / HTTP/1.1\r\nHost : x\r\n\r\n" + GET)
+        assert [(await client.answer()).status for _ in range(3)] == [200, 200, 400]
+        assert await client.ended()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(
     data=st.binary(max_size=200), prefix=st.sampled_from([b"", b"GET ", b"POST / HTTP/1.1\r\n", CHUNKED, GET])
 )
-def test_noise_never_breaks_the_listener(run: Run, data: bytes, prefix: bytes) -> None:
-    async def main() -> None:
-        async with serving(limits=FAST) as server:
-            async with connected(server) as client:
-                await client.send(prefix + data)
-                client.writer.write_eof()
-                await client.ended()
-            assert (await ask(server, GET)).status == 200
-
-    run(main())
+async def test_noise_never_breaks_the_listener(data: bytes, prefix: bytes) -> None:
+    async with serving(limits=FAST) as server:
+        async with connected(server) as client:
+            await client.send(prefix + data)
+            client.writer.write_eof()
+            await client.ended()
+        assert (await ask(server, GET)).status == 200
 
 
 @pytest.mark.parametrize("step", [1, 1000, 2990, 10**6])
-def test_a_head_over_the_limit_is_a_431_however_it_arrives(run: Run, step: int) -> None:
+async def test_a_head_over_the_limit_is_a_431_however_it_arrives(step: int) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 3000 + b"\r\n\r\n"
 
-    async def main() -> None:
-        async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
-            for start in range(0, len(head), step):
-                await client.send(head[start : start + step])
-                if step < 1000:
-                    await asyncio.sleep(0)
-            assert (await client.answer()).status == 431
-
-    run(main())
+    async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
+        for start in range(0, len(head), step):
+            await client.send(head[start : start + step])
+            if step < 1000:
+                await asyncio.sleep(0)
+        assert (await client.answer()).status == 431
 
 
-def test_a_head_that_never_ends_is_a_431(run: Run) -> None:
-    async def main() -> None:
-        async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
-            await client.send(b"GET / HTTP/1.1\r\n" + HOST + b"X: ")
-            for _ in range(5):
-                await client.send(b"a" * 1000)
-                await asyncio.sleep(0.01)
-            assert (await client.answer()).status == 431
-
-    run(main())
+async def test_a_head_that_never_ends_is_a_431() -> None:
+    async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
+        await client.send(b"GET / HTTP/1.1\r\n" + HOST + b"X: ")
+        for _ in range(5):
+            await client.send(b"a" * 1000)
+            await asyncio.sleep(0.01)
+        assert (await client.answer()).status == 431
 
 
-def test_a_client_that_pipelines_into_a_busy_handler_is_held_back(run: Run) -> None:
+async def test_a_client_that_pipelines_into_a_busy_handler_is_held_back() -> None:
     gate = asyncio.Event()
 
     async def handler(request: Request) -> Response:
         await gate.wait()
         return Response(200, b"{}")
 
-    async def main() -> None:
-        async with serving(handler) as server, connected(server) as client:
-            client.writer.write(GET * 500_000)
-            unsent, before = client.writer.transport.get_write_buffer_size, -1
-            while before != unsent():
-                before = unsent()
-                await asyncio.sleep(0.05)
-            assert before > 1_000_000
-            (connection,) = server.connections
-            assert len(connection.backlog) < 1_000_000
-            gate.set()
-            assert (await client.answer()).status == 200
-            client.writer.transport.abort()
-
-    run(main())
+    async with serving(handler) as server, connected(server) as client:
+        client.writer.write(GET * 500_000)
+        unsent, before = client.writer.transport.get_write_buffer_size, -1
+        while before != unsent():
+            before = unsent()
+            await asyncio.sleep(0.05)
+        assert before > 1_000_000
+        (connection,) = server.connections
+        assert len(connection.backlog) < 1_000_000
+        gate.set()
+        assert (await client.answer()).status == 200
+        client.writer.transport.abort()
 
 
-def test_a_head_just_under_the_limit_passes_even_beside_a_large_body(run: Run) -> None:
+async def test_a_head_just_under_the_limit_passes_even_beside_a_large_body() -> None:
     big = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 40000\r\n\r\n" + b"x" * 40000
     head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 30000 + b"\r\n\r\n"
 
-    async def main() -> None:
-        async with serving() as server, connected(server) as client:
-            await client.send(big + head + big + head)
-            assert [(await client.answer()).status for _ in range(4)] == [200] * 4
-
-    run(main())
+    async with serving() as server, connected(server) as client:
+        await client.send(big + head + big + head)
+        assert [(await client.answer()).status for _ in range(4)] == [200] * 4
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_more_headers_than_anybody_needs_are_a_431(run: Run, at_once: bool) -> None:
+async def test_more_headers_than_anybody_needs_are_a_431(at_once: bool) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"".join(b"X-%d: a\r\n" % n for n in range(300)) + b"\r\n"
 
-    async def main() -> None:
-        async with serving() as server, connected(server) as client:
-            for piece in [head] if at_once else [head[:2000], head[2000:]]:
-                await client.send(piece)
-                await asyncio.sleep(0)
-            answer = await client.answer()
-            assert (answer.status, "100 headers" in answer.body.decode()) == (431, True)
-            assert await client.ended()
-
-    run(main())
+    async with serving() as server, connected(server) as client:
+        for piece in [head] if at_once else [head[:2000], head[2000:]]:
+            await client.send(piece)
+            await asyncio.sleep(0)
+        answer = await client.answer()
+        assert (answer.status, "100 headers" in answer.body.decode()) == (431, True)
+        assert await client.ended()
 
 
 @pytest.mark.parametrize("line", [b"3;" + b"x" * 10_000_000, b"0" * 10_000_000 + b"3"])
-def test_a_chunk_announced_by_megabytes_is_refused_before_they_are_all_read(run: Run, line: bytes) -> None:
-    async def main() -> None:
-        async with serving() as server, connected(server) as client:
-            client.writer.write(CHUNKED + line + b"\r\nabc\r\n0\r\n\r\n")
-            answer = await client.answer()
-            assert answer.status == 400
-            client.writer.transport.abort()
-
-    run(main())
+async def test_a_chunk_announced_by_megabytes_is_refused_before_they_are_all_read(line: bytes) -> None:
+    async with serving() as server, connected(server) as client:
+        client.writer.write(CHUNKED + line + b"\r\nabc\r\n0\r\n\r\n")
+        answer = await client.answer()
+        assert answer.status == 400
+        client.writer.transport.abort()
 
 
-def test_a_body_in_chunks_of_one_byte_is_read(run: Run) -> None:
+async def test_a_body_in_chunks_of_one_byte_is_read() -> None:
     body = bytes(range(256)) * 200
 
-    async def main() -> None:
-        async with serving() as server:
-            data = CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-            answer = await ask(server, data)
-            assert json.loads(answer.body)["body"].encode("latin-1") == body
-
-    run(main())
+    async with serving() as server:
+        data = CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+        answer = await ask(server, data)
+        assert json.loads(answer.body)["body"].encode("latin-1") == body
 
 
-def test_no_answer_lets_a_browser_guess_its_type(run: Run) -> None:
+async def test_no_answer_lets_a_browser_guess_its_type() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"x"
 
     async def handler(request: Request) -> Response | StreamResponse:
         return StreamResponse(200, chunks()) if request.path == "/stream" else Response(200, b"{}")
 
-    async def main() -> None:
-        async with serving(handler) as server:
-            for sent in (
-                GET,
-                GET.replace(b"/ ", b"/stream ", 1),
-                b"nonsense\r\n\r\n",
-                b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n",
-            ):
-                assert (await ask(server, sent)).headers["x-content-type-options"] == "nosniff"
-
-    run(main())
+    async with serving(handler) as server:
+        for sent in (
+            GET,
+            GET.replace(b"/ ", b"/stream ", 1),
+            b"nonsense\r\n\r\n",
+            b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n",
+        ):
+            assert (await ask(server, sent)).headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize(
@@ -272,73 +230,55 @@ def test_no_answer_lets_a_browser_guess_its_type(run: Run) -> None:
         CHUNKED + b"65\r\n" + b"x" * 101 + b"\r\n",
     ],
 )
-def test_a_body_over_the_limit_is_a_413_before_it_is_read(run: Run, request_bytes: bytes) -> None:
-    async def main() -> None:
-        async with serving(limits=Limits(body_bytes=100)) as server:
-            assert (await ask(server, request_bytes)).status == 413
-
-    run(main())
+async def test_a_body_over_the_limit_is_a_413_before_it_is_read(request_bytes: bytes) -> None:
+    async with serving(limits=Limits(body_bytes=100)) as server:
+        assert (await ask(server, request_bytes)).status == 413
 
 
-def test_the_refusal_of_a_large_body_survives_a_client_that_goes_on_sending(run: Run) -> None:
-    async def main() -> None:
-        limits = Limits(body_bytes=100, linger_seconds=1, tick=0.05)
-        async with serving(limits=limits) as server, connected(server) as client:
-            client.writer.write(
-                b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3000000\r\n\r\n" + b"x" * 3_000_000
-            )
-            assert (await client.answer()).status == 413
-
-    run(main())
+async def test_the_refusal_of_a_large_body_survives_a_client_that_goes_on_sending() -> None:
+    limits = Limits(body_bytes=100, linger_seconds=1, tick=0.05)
+    async with serving(limits=limits) as server, connected(server) as client:
+        client.writer.write(
+            b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3000000\r\n\r\n" + b"x" * 3_000_000
+        )
+        assert (await client.answer()).status == 413
 
 
-def test_a_slow_head_is_cut_off(run: Run) -> None:
-    async def main() -> None:
-        async with serving(limits=FAST) as server, connected(server) as client:
-            await client.send(GET[:-4])
-            assert (await client.answer()).status == 408
-            assert await client.ended()
-
-    run(main())
+async def test_a_slow_head_is_cut_off() -> None:
+    async with serving(limits=FAST) as server, connected(server) as client:
+        await client.send(GET[:-4])
+        assert (await client.answer()).status == 408
+        assert await client.ended()
 
 
-def test_a_connection_that_says_nothing_is_closed_without_an_answer(run: Run) -> None:
-    async def main() -> None:
-        async with serving(limits=FAST) as server, connected(server) as client:
-            assert await client.ended()
-
-    run(main())
+async def test_a_connection_that_says_nothing_is_closed_without_an_answer() -> None:
+    async with serving(limits=FAST) as server, connected(server) as client:
+        assert await client.ended()
 
 
-def test_a_body_that_stops_or_only_trickles_is_cut_off(run: Run) -> None:
-    async def main() -> None:
-        async with serving(limits=FAST) as server, connected(server) as stops, connected(server) as trickles:
-            for client in (stops, trickles):
-                await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1000\r\n\r\nab")
-            answer = asyncio.create_task(trickles.answer())
-            while not answer.done():
-                trickles.writer.write(b"x")
-                await asyncio.sleep(0.02)
-            assert (await answer).status == 408
-            assert (await stops.answer()).status == 408
-
-    run(main())
+async def test_a_body_that_stops_or_only_trickles_is_cut_off() -> None:
+    async with serving(limits=FAST) as server, connected(server) as stops, connected(server) as trickles:
+        for client in (stops, trickles):
+            await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1000\r\n\r\nab")
+        answer = asyncio.create_task(trickles.answer())
+        while not answer.done():
+            trickles.writer.write(b"x")
+            await asyncio.sleep(0.02)
+        assert (await answer).status == 408
+        assert (await stops.answer()).status == 408
 
 
-def test_a_slow_but_steady_body_is_let_through(run: Run) -> None:
-    async def main() -> None:
-        async with serving(limits=FAST) as server, connected(server) as client:
-            await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 30000\r\n\r\n")
-            for _ in range(15):
-                await client.send(b"x" * 2000)
-                await asyncio.sleep(0.03)
-            assert (await client.answer()).status == 200
-
-    run(main())
+async def test_a_slow_but_steady_body_is_let_through() -> None:
+    async with serving(limits=FAST) as server, connected(server) as client:
+        await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 30000\r\n\r\n")
+        for _ in range(15):
+            await client.send(b"x" * 2000)
+            await asyncio.sleep(0.03)
+        assert (await client.answer()).status == 200
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_client_that_does_not_read_its_answer_is_cut_off(run: Run, streamed: bool) -> None:
+async def test_a_client_that_does_not_read_its_answer_is_cut_off(streamed: bool) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         while True:
             yield b"x" * 100_000
@@ -346,96 +286,78 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(run: Run, streamed: b
     async def handler(request: Request) -> Response | StreamResponse:
         return StreamResponse(200, chunks()) if streamed else Response(200, b"x" * 20_000_000)
 
-    async def main() -> None:
-        async with serving(handler, limits=FAST) as server, connected(server, limit=1000) as client:
-            await client.send(GET)
-            await eventually(lambda: len(server.connections) == 1)
-            assert await eventually(lambda: not server.connections)
-
-    run(main())
+    async with serving(handler, limits=FAST) as server, connected(server, limit=1000) as client:
+        await client.send(GET)
+        await eventually(lambda: len(server.connections) == 1)
+        assert await eventually(lambda: not server.connections)
 
 
-def test_a_client_that_goes_on_sending_after_a_refusal_fills_no_memory(run: Run) -> None:
-    async def main() -> None:
-        go_on = asyncio.Event()
+async def test_a_client_that_goes_on_sending_after_a_refusal_fills_no_memory() -> None:
+    go_on = asyncio.Event()
 
-        async def waiting(_request: Request) -> Response:
-            await go_on.wait()
-            return Response(200)
+    async def waiting(_request: Request) -> Response:
+        await go_on.wait()
+        return Response(200)
 
-        async with serving(waiting) as server, connected(server) as client:
-            await client.send(GET + b"nonsense\r\n\r\n")
-            await client.send(bytes(16 * 1024 * 1024))
-            (connection,) = server.connections
-            assert isinstance(connection, Connection)
-            assert not connection.backlog
-            go_on.set()
-            assert [(await client.answer()).status for _ in range(2)] == [200, 400]
-
-    run(main())
+    async with serving(waiting) as server, connected(server) as client:
+        await client.send(GET + b"nonsense\r\n\r\n")
+        await client.send(bytes(16 * 1024 * 1024))
+        (connection,) = server.connections
+        assert isinstance(connection, Connection)
+        assert not connection.backlog
+        go_on.set()
+        assert [(await client.answer()).status for _ in range(2)] == [200, 400]
 
 
 @pytest.mark.parametrize("size", [60_000, 200_000])
-def test_a_client_that_pipelines_and_does_not_read_gets_no_further_answers_made(run: Run, size: int) -> None:
-    async def main() -> None:
-        asked = 0
+async def test_a_client_that_pipelines_and_does_not_read_gets_no_further_answers_made(size: int) -> None:
+    asked = 0
 
-        def large(_request: Request) -> Response:
-            nonlocal asked
-            asked += 1
-            return Response(200, bytes(size))
+    def large(_request: Request) -> Response:
+        nonlocal asked
+        asked += 1
+        return Response(200, bytes(size))
 
-        wanted = 64_000_000 // size
-        async with serving(large) as server, connected(server, limit=1024) as client:
-            await client.send(GET * wanted)
-            (connection,) = server.connections
-            assert isinstance(connection, Connection)
-            await eventually(lambda: connection.drained is not None)
-            assert asked < wanted // 2
-            for _ in range(wanted):
-                assert len((await client.answer()).body) == size
-
-    run(main())
+    wanted = 64_000_000 // size
+    async with serving(large) as server, connected(server, limit=1024) as client:
+        await client.send(GET * wanted)
+        (connection,) = server.connections
+        assert isinstance(connection, Connection)
+        await eventually(lambda: connection.drained is not None)
+        assert asked < wanted // 2
+        for _ in range(wanted):
+            assert len((await client.answer()).body) == size
 
 
-def test_slow_clients_do_not_slow_down_a_good_one(run: Run) -> None:
-    async def main() -> None:
-        limits = Limits(header_seconds=30, tick=0.05)
-        async with serving(limits=limits) as server:
-            slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(200)]
-            for _, writer in slow:
-                writer.write(b"GET / HTTP/1.1\r\nX-Slow: ")
-            await eventually(lambda: len(server.connections) == 200)
-            for _ in range(20):
-                assert (await ask(server, GET)).status == 200
-            assert len(server.connections) >= 200, "the good one was answered once the slow ones were gone"
-            for _, writer in slow:
-                writer.close()
-
-    run(main())
+async def test_slow_clients_do_not_slow_down_a_good_one() -> None:
+    limits = Limits(header_seconds=30, tick=0.05)
+    async with serving(limits=limits) as server:
+        slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(200)]
+        for _, writer in slow:
+            writer.write(b"GET / HTTP/1.1\r\nX-Slow: ")
+        await eventually(lambda: len(server.connections) == 200)
+        for _ in range(20):
+            assert (await ask(server, GET)).status == 200
+        assert len(server.connections) >= 200, "the good one was answered once the slow ones were gone"
+        for _, writer in slow:
+            writer.close()
 
 
-def test_the_handler_is_asked_only_after_the_guard(run: Run) -> None:
+async def test_the_handler_is_asked_only_after_the_guard() -> None:
     class Guard:
         def check(self, request: Request) -> Response | None:
             return Response(403, b"{}") if request.path == "/no" else None
 
-    async def main() -> None:
-        async with serving(echo, guard=Guard(), limits=FAST) as server:
-            assert (await ask(server, GET)).status == 200
-            denied = b"POST /no HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000\r\n\r\n"
-            assert (await ask(server, denied)).status == 403
-
-    run(main())
+    async with serving(echo, guard=Guard(), limits=FAST) as server:
+        assert (await ask(server, GET)).status == 200
+        denied = b"POST /no HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000\r\n\r\n"
+        assert (await ask(server, denied)).status == 403
 
 
-def test_a_flood_of_ignored_upgrades_is_read_like_any_other_pipeline(run: Run) -> None:
+async def test_a_flood_of_ignored_upgrades_is_read_like_any_other_pipeline() -> None:
     upgrade = b"GET / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
 
-    async def main() -> None:
-        async with serving() as server, connected(server) as client:
-            await client.send(upgrade * 2000)
-            for _ in range(2000):
-                assert (await client.answer()).status == 200
-
-    run(main())
+    async with serving() as server, connected(server) as client:
+        await client.send(upgrade * 2000)
+        for _ in range(2000):
+            assert (await client.answer()).status == 200

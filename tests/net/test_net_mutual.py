@@ -11,7 +11,6 @@ from typing import Self
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.net.conftest import Run
 
 from agent_gate.core.ports import SystemClock
 from agent_gate.net.http import Request, Response
@@ -64,24 +63,19 @@ class Listening:
             await pool.aclose()
 
 
-def test_a_handler_gets_the_certificate_of_every_request(run: Run) -> None:
-    async def main() -> None:
-        (host, shown), (gateway, leaf) = issued(HOME, HOST), issued(HOME, GATEWAY)
-        async with Listening(mutual_server(host, HOME.pem)) as listening:
-            for _ in range(2):
-                assert (
-                    await listening.ask(mutual_client(gateway, HOME.pem), shown.fingerprint)
-                ).status == 200
-            found = [fingerprint_der(request.certificate) for request in listening.seen]
-            assert found == [leaf.fingerprint] * 2
-
-    run(main())
+async def test_a_handler_gets_the_certificate_of_every_request() -> None:
+    (host, shown), (gateway, leaf) = issued(HOME, HOST), issued(HOME, GATEWAY)
+    async with Listening(mutual_server(host, HOME.pem)) as listening:
+        for _ in range(2):
+            assert (await listening.ask(mutual_client(gateway, HOME.pem), shown.fingerprint)).status == 200
+        found = [fingerprint_der(request.certificate) for request in listening.seen]
+        assert found == [leaf.fingerprint] * 2
 
 
 @pytest.mark.parametrize(
     "case", ["no certificate", "another authority", "expired", "not yet valid", "only for servers", "TLS 1.2"]
 )
-def test_p23_whom_the_authority_does_not_vouch_for_reaches_no_handler(run: Run, case: str) -> None:
+async def test_p23_whom_the_authority_does_not_vouch_for_reaches_no_handler(case: str) -> None:
     def client() -> ssl.SSLContext:
         if case == "no certificate":
             context = unverified_client()
@@ -99,18 +93,15 @@ def test_p23_whom_the_authority_does_not_vouch_for_reaches_no_handler(run: Run, 
             context.maximum_version = ssl.TLSVersion.TLSv1_2
         return context
 
-    async def main() -> None:
-        host, _ = issued(HOME, HOST)
-        async with Listening(mutual_server(host, HOME.pem)) as listening:
-            with pytest.raises((NotSent, Lost)):
-                await listening.ask(client())
-            assert listening.seen == []
-
-    run(main())
+    host, _ = issued(HOME, HOST)
+    async with Listening(mutual_server(host, HOME.pem)) as listening:
+        with pytest.raises((NotSent, Lost)):
+            await listening.ask(client())
+        assert listening.seen == []
 
 
 @pytest.mark.parametrize("case", ["another authority", "expired", "a client's", "another certificate"])
-def test_p23_p24_a_host_that_is_not_the_one_on_record_is_sent_nothing(run: Run, case: str) -> None:
+async def test_p23_p24_a_host_that_is_not_the_one_on_record_is_sent_nothing(case: str) -> None:
     made = {
         "another authority": lambda: issued(OTHER, HOST),
         "expired": lambda: issued(HOME, HOST, NOW - 86400 * 3, 1),
@@ -118,41 +109,32 @@ def test_p23_p24_a_host_that_is_not_the_one_on_record_is_sent_nothing(run: Run, 
         "another certificate": lambda: issued(HOME, HOST),
     }
 
-    async def main() -> None:
-        (shown, leaf), (_, recorded) = made[case](), issued(HOME, HOST)
-        pinned = recorded.fingerprint if case == "another certificate" else leaf.fingerprint
-        async with Listening(mutual_server(shown, HOME.pem)) as listening:
-            with pytest.raises(NotSent):
-                await listening.ask(mutual_client(issued(HOME, GATEWAY)[0], HOME.pem), pinned)
-            assert listening.seen == []
-
-    run(main())
+    (shown, leaf), (_, recorded) = made[case](), issued(HOME, HOST)
+    pinned = recorded.fingerprint if case == "another certificate" else leaf.fingerprint
+    async with Listening(mutual_server(shown, HOME.pem)) as listening:
+        with pytest.raises(NotSent):
+            await listening.ask(mutual_client(issued(HOME, GATEWAY)[0], HOME.pem), pinned)
+        assert listening.seen == []
 
 
-def test_no_session_can_be_resumed(run: Run) -> None:
-    async def main() -> None:
-        host, leaf = issued(HOME, HOST)
-        context = mutual_client(issued(HOME, GATEWAY)[0], HOME.pem)
-        async with Listening(mutual_server(host, HOME.pem)) as listening:
-            await listening.ask(context, leaf.fingerprint)
-            assert context.session_stats()["hits"] == 0
-            assert listening.server.ssl is not None
-            assert listening.server.ssl.num_tickets == 0
-
-    run(main())
+async def test_no_session_can_be_resumed() -> None:
+    host, leaf = issued(HOME, HOST)
+    context = mutual_client(issued(HOME, GATEWAY)[0], HOME.pem)
+    async with Listening(mutual_server(host, HOME.pem)) as listening:
+        await listening.ask(context, leaf.fingerprint)
+        assert context.session_stats()["hits"] == 0
+        assert listening.server.ssl is not None
+        assert listening.server.ssl.num_tickets == 0
 
 
-def test_a_listener_shows_another_certificate_without_turning_anybody_away(run: Run) -> None:
-    async def main() -> None:
-        (before, old), (after, new) = issued(HOME, HOST), issued(HOME, HOST)
-        async with Listening(own_server(before)) as listening:
-            await listening.ask(unverified_client(), old.fingerprint)
-            assert listening.seen[0].certificate == b""
-            await listening.server.show(mutual_server(after, HOME.pem))
-            await listening.ask(mutual_client(issued(HOME, GATEWAY)[0], HOME.pem), new.fingerprint)
-            assert listening.seen[1].certificate != b""
-
-    run(main())
+async def test_a_listener_shows_another_certificate_without_turning_anybody_away() -> None:
+    (before, old), (after, new) = issued(HOME, HOST), issued(HOME, HOST)
+    async with Listening(own_server(before)) as listening:
+        await listening.ask(unverified_client(), old.fingerprint)
+        assert listening.seen[0].certificate == b""
+        await listening.server.show(mutual_server(after, HOME.pem))
+        await listening.ask(mutual_client(issued(HOME, GATEWAY)[0], HOME.pem), new.fingerprint)
+        assert listening.seen[1].certificate != b""
 
 
 async def ask_unix(path: Path) -> WholeReply:
@@ -166,41 +148,35 @@ async def ask_unix(path: Path) -> WholeReply:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a socket away")
 @pytest.mark.parametrize("what", ["socket", "folder"])
-def test_a_socket_of_another_user_is_not_talked_to(run: Run, tmp_path: Path, what: str) -> None:
-    async def main() -> None:
-        path = tmp_path / "theirs" / "host.sock"
-        server = Server(lambda request: Response(200, request.target))
-        await server.start_unix(path)
-        try:
-            os.chown(path if what == "socket" else path.parent, 12345, 12345)
-            with pytest.raises(NotSent, match="belongs to another user"):
-                await ask_unix(path)
-        finally:
-            await server.drain(0)
-
-    run(main())
-
-
-def test_a_service_on_a_unix_socket_is_asked_like_any_other(run: Run, tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / ("long" * 30) / "host.sock"
-        server = Server(lambda request: Response(200, request.target))
-        await server.start_unix(path)
-        try:
-            assert (await ask_unix(path)).body == b"/v1/tools"
-            path.parent.chmod(0o777)
-            with pytest.raises(NotSent, match="others can write"):
-                await ask_unix(path)
-        finally:
-            path.parent.chmod(0o700)
-            await server.drain(0)
-        with pytest.raises(NotSent):
+async def test_a_socket_of_another_user_is_not_talked_to(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "theirs" / "host.sock"
+    server = Server(lambda request: Response(200, request.target))
+    await server.start_unix(path)
+    try:
+        os.chown(path if what == "socket" else path.parent, 12345, 12345)
+        with pytest.raises(NotSent, match="belongs to another user"):
             await ask_unix(path)
-        path.write_text("no socket")
-        with pytest.raises(NotSent, match="no socket"):
-            await ask_unix(path)
+    finally:
+        await server.drain(0)
 
-    run(main())
+
+async def test_a_service_on_a_unix_socket_is_asked_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / ("long" * 30) / "host.sock"
+    server = Server(lambda request: Response(200, request.target))
+    await server.start_unix(path)
+    try:
+        assert (await ask_unix(path)).body == b"/v1/tools"
+        path.parent.chmod(0o777)
+        with pytest.raises(NotSent, match="others can write"):
+            await ask_unix(path)
+    finally:
+        path.parent.chmod(0o700)
+        await server.drain(0)
+    with pytest.raises(NotSent):
+        await ask_unix(path)
+    path.write_text("no socket")
+    with pytest.raises(NotSent, match="no socket"):
+        await ask_unix(path)
 
 
 @pytest.mark.parametrize(

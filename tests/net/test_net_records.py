@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import psutil
 import pytest
-from tests.net.conftest import Run
 from tests.net.rawhttp import GET, Client, connected, eventually, serving
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -61,92 +60,77 @@ def speak(server: Any, contexts: dict[str, ssl.SSLContext]) -> Any:
     return connect(url, ssl=contexts["client"], max_size=None, ping_interval=None, compression=None)
 
 
-def test_answers_and_streams_arrive_whole_one_after_the_other(
-    run: Run, contexts: dict[str, ssl.SSLContext]
+async def test_answers_and_streams_arrive_whole_one_after_the_other(
+    contexts: dict[str, ssl.SSLContext],
 ) -> None:
-    async def main() -> None:
-        async with (
-            serving(give, ssl=contexts["server"]) as server,
-            connected(server, ssl=contexts["client"]) as client,
-        ):
-            await client.send(GET + GET.replace(b"/ HTTP", b"/stream HTTP") + GET)
-            assert (await client.answer()).body == LARGE
-            assert (await client.answer()).body == LARGE + b"the end"
-            assert (await client.answer()).body == LARGE
-
-    run(main())
+    async with (
+        serving(give, ssl=contexts["server"]) as server,
+        connected(server, ssl=contexts["client"]) as client,
+    ):
+        await client.send(GET + GET.replace(b"/ HTTP", b"/stream HTTP") + GET)
+        assert (await client.answer()).body == LARGE
+        assert (await client.answer()).body == LARGE + b"the end"
+        assert (await client.answer()).body == LARGE
 
 
-def test_a_large_message_of_a_websocket_arrives_whole_and_small_ones_stay_behind_it(
-    run: Run, contexts: dict[str, ssl.SSLContext]
+async def test_a_large_message_of_a_websocket_arrives_whole_and_small_ones_stay_behind_it(
+    contexts: dict[str, ssl.SSLContext],
 ) -> None:
-    async def main() -> None:
-        limits = Limits(buffer_bytes=8 << 20)
-        options: Any = {"upgrade": lambda _request: Talker(), "ssl": contexts["server"], "limits": limits}
-        async with serving(give, **options) as server, speak(server, contexts) as ws:
-            await ws.send("go")
-            assert await ws.recv() == LARGE.decode()
-            assert await ws.recv() == "after it"
-
-    run(main())
+    limits = Limits(buffer_bytes=8 << 20)
+    options: Any = {"upgrade": lambda _request: Talker(), "ssl": contexts["server"], "limits": limits}
+    async with serving(give, **options) as server, speak(server, contexts) as ws:
+        await ws.send("go")
+        assert await ws.recv() == LARGE.decode()
+        assert await ws.recv() == "after it"
 
 
-def test_what_waits_behind_a_slow_reader_counts_and_ends_the_connection_once_it_has_answered(
-    run: Run, contexts: dict[str, ssl.SSLContext]
+async def test_what_waits_behind_a_slow_reader_counts_and_ends_the_connection_once_it_has_answered(
+    contexts: dict[str, ssl.SSLContext],
 ) -> None:
-    async def main() -> None:
-        talker = Talker(LARGE.decode() * 5)  # more than the system takes by itself
-        patient = Limits(linger_seconds=600)  # nobody is cut off here
-        options: Any = {
-            "upgrade": lambda _request: talker,
-            "ssl": contexts["server"],
-            "limits": patient,
-        }
-        async with serving(give, **options) as server, speak(server, contexts) as ws:
-            await ws.send("go")
-            assert len(await ws.recv()) == len(talker.text)
-            with pytest.raises(ConnectionClosed):
-                await ws.recv()
-            assert talker.code == 1013
-
-    run(main())
+    talker = Talker(LARGE.decode() * 5)  # more than the system takes by itself
+    patient = Limits(linger_seconds=600)  # nobody is cut off here
+    options: Any = {
+        "upgrade": lambda _request: talker,
+        "ssl": contexts["server"],
+        "limits": patient,
+    }
+    async with serving(give, **options) as server, speak(server, contexts) as ws:
+        await ws.send("go")
+        assert len(await ws.recv()) == len(talker.text)
+        with pytest.raises(ConnectionClosed):
+            await ws.recv()
+        assert talker.code == 1013
 
 
-def test_a_client_that_leaves_halfway_leaves_nothing(run: Run, contexts: dict[str, ssl.SSLContext]) -> None:
-    async def main() -> None:
-        async with serving(give, ssl=contexts["server"]) as server:
-            async with connected(server, ssl=contexts["client"]) as client:
-                await client.send(GET)
-                await client.reader.readexactly(100_000)
-                client.writer.transport.abort()
-            before = asyncio.current_task()
-            while server.connections or len(asyncio.all_tasks()) > 1:
-                await asyncio.sleep(0.01)
-            assert asyncio.all_tasks() == {before}
-
-    run(main())
+async def test_a_client_that_leaves_halfway_leaves_nothing(contexts: dict[str, ssl.SSLContext]) -> None:
+    async with serving(give, ssl=contexts["server"]) as server:
+        async with connected(server, ssl=contexts["client"]) as client:
+            await client.send(GET)
+            await client.reader.readexactly(100_000)
+            client.writer.transport.abort()
+        before = asyncio.current_task()
+        while server.connections or len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == {before}
 
 
-def test_a_connection_does_not_keep_what_a_large_answer_took(
-    run: Run, contexts: dict[str, ssl.SSLContext]
+async def test_a_connection_does_not_keep_what_a_large_answer_took(
+    contexts: dict[str, ssl.SSLContext],
 ) -> None:
     async def fetch(client: Client) -> None:
         await client.send(GET)
         assert len((await client.answer()).body) == len(LARGE)
 
-    async def main() -> None:
-        async with serving(give, ssl=contexts["server"]) as server, AsyncExitStack() as life:
-            clients = [
-                await life.enter_async_context(connected(server, ssl=contexts["client"])) for _ in range(24)
-            ]
-            await fetch(clients[0])
-            before = psutil.Process().memory_info().rss
-            for client in clients[1:]:
-                await fetch(client)
-            grown = psutil.Process().memory_info().rss - before
-            assert grown < 12 * len(LARGE), f"{grown / len(LARGE):.1f} answers are still in memory"
-
-    run(main())
+    async with serving(give, ssl=contexts["server"]) as server, AsyncExitStack() as life:
+        clients = [
+            await life.enter_async_context(connected(server, ssl=contexts["client"])) for _ in range(24)
+        ]
+        await fetch(clients[0])
+        before = psutil.Process().memory_info().rss
+        for client in clients[1:]:
+            await fetch(client)
+        grown = psutil.Process().memory_info().rss - before
+        assert grown < 12 * len(LARGE), f"{grown / len(LARGE):.1f} answers are still in memory"
 
 
 class Counted(bytes):
@@ -167,39 +151,33 @@ async def give_anew(_request: Request) -> Response:
 
 
 @pytest.mark.parametrize("secure", [True, False])
-def test_a_connection_that_waits_for_its_next_request_holds_no_answer(
-    run: Run, contexts: dict[str, ssl.SSLContext], secure: bool
+async def test_a_connection_that_waits_for_its_next_request_holds_no_answer(
+    contexts: dict[str, ssl.SSLContext], secure: bool
 ) -> None:
-    async def main() -> None:
-        server_side, client_side = (contexts["server"], contexts["client"]) if secure else (None, None)
-        async with (
-            serving(give_anew, ssl=server_side) as server,
-            connected(server, ssl=client_side) as client,
-        ):
-            for _ in range(2):
-                await client.send(GET)
-                assert (await client.answer()).body == LARGE
-            while Counted.alive:
-                await asyncio.sleep(0.01)
-
-    run(main())
-
-
-def test_how_long_a_handshake_took_does_not_count_for_the_request_after_it(
-    run: Run, contexts: dict[str, ssl.SSLContext]
-) -> None:
-    async def main() -> None:
-        limits = Limits(tick=3600)
-        async with (
-            serving(give, ssl=contexts["server"], limits=limits) as server,
-            connected(server) as client,
-        ):
-            server.now += 2 * limits.header_seconds
-            await client.writer.start_tls(contexts["client"], server_hostname="127.0.0.1")
-            await eventually(lambda: bool(server.connections))
-            for one in server.connections:
-                one.sweep(server.now)
+    server_side, client_side = (contexts["server"], contexts["client"]) if secure else (None, None)
+    async with (
+        serving(give_anew, ssl=server_side) as server,
+        connected(server, ssl=client_side) as client,
+    ):
+        for _ in range(2):
             await client.send(GET)
-            assert (await client.answer()).status == 200
+            assert (await client.answer()).body == LARGE
+        while Counted.alive:
+            await asyncio.sleep(0.01)
 
-    run(main())
+
+async def test_how_long_a_handshake_took_does_not_count_for_the_request_after_it(
+    contexts: dict[str, ssl.SSLContext],
+) -> None:
+    limits = Limits(tick=3600)
+    async with (
+        serving(give, ssl=contexts["server"], limits=limits) as server,
+        connected(server) as client,
+    ):
+        server.now += 2 * limits.header_seconds
+        await client.writer.start_tls(contexts["client"], server_hostname="127.0.0.1")
+        await eventually(lambda: bool(server.connections))
+        for one in server.connections:
+            one.sweep(server.now)
+        await client.send(GET)
+        assert (await client.answer()).status == 200
