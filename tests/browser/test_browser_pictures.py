@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import re
+from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
@@ -68,17 +69,14 @@ def text_of(result):
     return "\n".join(block.text for block in result.content if block.type == "text")
 
 
-def with_client(gateway, mode, work):
-    """A client of MCP in that mode, for as long as the work takes."""
-
-    async def main():
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-            address = f"{gateway.url}/mcp/{mode}"
-            async with Client(streamable_http_client(address, http_client=http), mode="legacy") as client:
-                return await work(client)
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def connected(gateway, mode):
+    """A client of MCP in that mode."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        address = f"{gateway.url}/mcp/{mode}"
+        async with Client(streamable_http_client(address, http_client=http), mode="legacy") as client:
+            yield client
 
 
 def view(gateway, handle, index):
@@ -97,14 +95,11 @@ def use(client, mode, tool, **arguments):
 
 
 @pytest.mark.parametrize("mode", ["full", "proxy"])
-def test_a_screenshot_is_an_image_and_is_kept_under_a_handle(agent, mode):
+async def test_a_screenshot_is_an_image_and_is_kept_under_a_handle(agent, mode):
     agent.site.replies["/here"] = page("<h1>Here</h1>")
-
-    async def work(client):
+    async with connected(agent.gateway, mode) as client:
         await use(client, mode, "browser_navigate", url=f"{agent.site.url}/here")
-        return await use(client, mode, "browser_screenshot")
-
-    result = with_client(agent.gateway, mode, work)
+        result = await use(client, mode, "browser_screenshot")
     [image] = [block for block in result.content if block.type == "image"]
     handle = text_of(result).partition("Kept as ")[2].split()[0]
     assert handle.startswith("result:")
@@ -113,37 +108,30 @@ def test_a_screenshot_is_an_image_and_is_kept_under_a_handle(agent, mode):
     assert base64.b64decode(kept["data"]) == base64.b64decode(image.data)
 
 
-def test_in_the_mode_of_envelopes_a_screenshot_is_a_handle_that_shows_the_image(agent):
+async def test_in_the_mode_of_envelopes_a_screenshot_is_a_handle_that_shows_the_image(agent):
     agent.site.replies["/here"] = page("<h1>Here</h1>")
-
-    async def work(client):
+    async with connected(agent.gateway, "gateway") as client:
         await use(client, "gateway", "browser_navigate", url=f"{agent.site.url}/here")
         said = await use(client, "gateway", "browser_screenshot")
         envelope = said.structured_content or json.loads(text_of(said))
         look = {"handle": envelope["artifacts"][0]["handle"], "selector": envelope["views"][0]}
-        return await client.call_tool("tool_view", look)
-
-    [image] = [
-        block for block in with_client(agent.gateway, "gateway", work).content if block.type == "image"
-    ]
+        seen = await client.call_tool("tool_view", look)
+    [image] = [block for block in seen.content if block.type == "image"]
     assert base64.b64decode(image.data)[:3] == b"\xff\xd8\xff"
 
 
 @pytest.mark.parametrize(("mode", "size"), [("full", 200), ("full", 60_000), ("proxy", 60_000)])
-def test_a_file_is_kept_under_a_handle_and_comes_along_where_it_is_small(agent, mode, size):
+async def test_a_file_is_kept_under_a_handle_and_comes_along_where_it_is_small(agent, mode, size):
     body = b"x" * size
     agent.site.replies["/data.bin"] = page(body, "application/octet-stream")
     agent.site.replies["/files"] = page("<a href=/data.bin download>Data</a>")
-
-    async def work(client):
+    async with connected(agent.gateway, mode) as client:
         opened = await use(client, mode, "browser_navigate", url=f"{agent.site.url}/files")
         ref = agent.ref("Data", text_of(opened))
         calling = asyncio.ensure_future(use(client, mode, "browser_download", ref=ref))
         asked = await until(lambda: asyncio.to_thread(agent.gateway.admin.get, "/api/approvals"))
         await asyncio.to_thread(agent.answer, asked[0])
-        return await calling
-
-    result = with_client(agent.gateway, mode, work)
+        result = await calling
     handle = re.search(r"result:[\w-]+", text_of(result))[0]
     resource = view(agent.gateway, handle, 1)["resource"]
     assert base64.b64decode(resource["blob"]) == body

@@ -1,6 +1,5 @@
 """A configuration that says less than it means is told so, with the place."""
 
-import asyncio
 import re
 
 import pytest
@@ -121,25 +120,22 @@ def test_a_page_for_others_without_tls_is_warned_about_unless_that_is_said_of_it
     assert Configuration(Options(config=config, insecure=True, admin_tls="off")).warnings() == []
 
 
-def reload(configuration: Configuration) -> None:
-    async def main() -> None:
-        async with configuration.trial():
-            pass
-
-    asyncio.run(main())
+async def reload(configuration: Configuration) -> None:
+    async with configuration.trial():
+        pass
 
 
-def test_files_are_outdated_from_a_change_until_they_are_read_whoever_asked_for_it(write):
+async def test_files_are_outdated_from_a_change_until_they_are_read_whoever_asked_for_it(write):
     config = write("config.yaml", AGENT)
     configuration = Configuration(Options(config=config))
     assert not configuration.is_outdated()
     write("config.yaml", f"{AGENT}gateway: {{port: 1}}\n")
     assert configuration.is_outdated()
-    reload(configuration)
+    await reload(configuration)
     assert not configuration.is_outdated()
     write("config.yaml", f"{AGENT}gateway: {{port: none}}\n")
     with pytest.raises(ConfigError):
-        reload(configuration)
+        await reload(configuration)
     assert not configuration.is_outdated()
 
 
@@ -153,7 +149,7 @@ async def test_a_file_that_is_written_while_it_is_read_is_read_once_more(write):
 
 @pytest.mark.parametrize("name", ["config.yaml", "permissions.yaml", "tools.yaml", "servers.yaml"])
 @pytest.mark.parametrize("left", ["", "\n", "# all gone\n", "---\n"])
-def test_a_file_that_was_emptied_is_not_taken_over_at_a_reload(write, name, left):
+async def test_a_file_that_was_emptied_is_not_taken_over_at_a_reload(write, name, left):
     write("permissions.yaml", "rules: [{pattern: '*', action: deny}]\n")
     write("tools.yaml", "tools: {t: {request: {method: GET, path: /}}}\n")
     write("servers.yaml", "servers: {s: {command: cat}}\n")
@@ -163,10 +159,10 @@ def test_a_file_that_was_emptied_is_not_taken_over_at_a_reload(write, name, left
     before = configuration.loaded
     write(name, left)
     with pytest.raises(ConfigError, match=f"{name}: the file is empty.*write {{}}"):
-        reload(configuration)
+        await reload(configuration)
     assert configuration.loaded is before
     write(name, "{}\n")
-    reload(configuration)
+    await reload(configuration)
     assert configuration.loaded is not before
 
 
@@ -194,19 +190,19 @@ FIXED = {
 
 
 @pytest.mark.parametrize(("key", "text"), FIXED.items())
-def test_a_change_of_what_is_fixed_at_the_start_is_named(write, key, text):
+async def test_a_change_of_what_is_fixed_at_the_start_is_named(write, key, text):
     config = write("config.yaml", f"{AGENT}peers: {{}}\n")
     configuration = Configuration(Options(config=config))
     write("config.yaml", AGENT + ("" if key.startswith("peers") else "peers: {}\n") + text)
-    reload(configuration)
+    await reload(configuration)
     assert configuration.warnings() == [f"{key} was changed; it counts after a restart"]
 
 
-def test_a_listener_for_peers_that_is_switched_on_or_off_is_named(write):
+async def test_a_listener_for_peers_that_is_switched_on_or_off_is_named(write):
     for before, after in (("{}", "null"), ("null", "{}")):
         configuration = Configuration(Options(config=write("config.yaml", f"{AGENT}peers: {before}\n")))
         write("config.yaml", f"{AGENT}peers: {after}\n")
-        reload(configuration)
+        await reload(configuration)
         assert [warning.split()[0] for warning in configuration.warnings()] == ["peers.host", "peers.port"]
 
 

@@ -447,7 +447,9 @@ async def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it
     running.cancel()
 
 
-def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugging(caplog, monkeypatch):
+async def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugging(
+    caplog, monkeypatch
+):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.0)
     reasons = ["refused", "refused\nIts last words were:\nsee /tmp/1.log", "no route"]
 
@@ -458,14 +460,11 @@ def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugg
                 return await asyncio.Event().wait()
             raise DependencyUnavailable(reasons.pop(0))
 
-    async def main():
+    with caplog.at_level(logging.DEBUG, keeper_module.log.name):
         shed = Broken()
         _, life = await started(shed, connected=False)
         await shed.may_connect.wait()
         await ended(life)
-
-    with caplog.at_level(logging.DEBUG, keeper_module.log.name):
-        asyncio.run(main())
     failures = [(record.levelname, record.reason) for record in caplog.records if hasattr(record, "reason")]
     assert [level for level, _ in failures] == ["ERROR", "DEBUG", "ERROR"], "only its last words changed"
 

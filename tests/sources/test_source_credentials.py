@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.toolboxes import toolbox
@@ -130,23 +131,18 @@ async def call(source) -> str:
     return (await source.answer(Job(case=case, deadline=deadline))).body.decode()
 
 
-def with_service(service: Service, make, work, **given) -> None:
-    async def main() -> None:
-        server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        pool = Pool()
-        try:
-            async with (
-                asyncio.timeout(30),
-                make(f"http://127.0.0.1:{port}", toolbox(pool, **given)) as source,
-            ):
-                await work(source)
-        finally:
-            await pool.aclose()
-            server.close()
-            await asyncio.wait(service.serving) if service.serving else None
-
-    asyncio.run(main())
+@asynccontextmanager
+async def asking(service: Service, make, **given):
+    server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    pool = Pool()
+    try:
+        async with make(f"http://127.0.0.1:{port}", toolbox(pool, **given)) as source:
+            yield source
+    finally:
+        await pool.aclose()
+        server.close()
+        await asyncio.wait(service.serving) if service.serving else None
 
 
 BOTH = pytest.mark.parametrize("make", [http_source, mcp_source])
@@ -154,34 +150,32 @@ BOTH = pytest.mark.parametrize("make", [http_source, mcp_source])
 
 @BOTH
 @pytest.mark.parametrize("fetched", [False, True])
-def test_a_renewed_token_is_used_by_the_next_request_without_a_restart(make, fetched):
+async def test_a_renewed_token_is_used_by_the_next_request_without_a_restart(make, fetched):
     service, given = Service(FIRST), []
 
     def credentials(who: Identity) -> Renewed:
         given.append(Renewed(who, fetched=fetched))
         return given[0]
 
-    async def work(source) -> None:
+    async with asking(service, make, credentials=credentials) as source:
         await call(source)
         service.taken = SECOND
         given[0].proof = given[0].with_token(SECOND)
         assert MASK in await call(source)
         assert service.shown[-1] == SECOND
         assert given[0].challenges == []
-
-    with_service(service, make, work, credentials=credentials)
     assert not fetched or given[0].asked
 
 
 @BOTH
-def test_after_a_401_another_token_is_tried_once(make):
+async def test_after_a_401_another_token_is_tried_once(make):
     service, given = Service(FIRST), []
 
     def credentials(who: Identity) -> Renewed:
         given.append(Renewed(who))
         return given[0]
 
-    async def work(source) -> None:
+    async with asking(service, make, credentials=credentials) as source:
         await call(source)
         service.taken = SECOND
         before = len(service.shown)
@@ -189,52 +183,42 @@ def test_after_a_401_another_token_is_tried_once(make):
         assert service.shown[before : before + 2] == [FIRST, SECOND]
         assert given[0].challenges == ['Bearer error="expired"']
 
-    with_service(service, make, work, credentials=credentials)
 
-
-def test_a_token_that_is_refused_again_needs_a_person():
+async def test_a_token_that_is_refused_again_needs_a_person():
     service = Service("neither of them")
 
-    async def work(source) -> None:
+    async with asking(service, http_source, credentials=Renewed) as source:
         with pytest.raises(SignInNeeded, match=r"401.*reconnect"):
             await call(source)
         assert service.shown == [FIRST, SECOND]
 
-    with_service(service, http_source, work, credentials=Renewed)
-
 
 @BOTH
-def test_what_a_source_is_given_is_known_to_the_redactor_at_once(make):
+async def test_what_a_source_is_given_is_known_to_the_redactor_at_once(make):
     redactor = Redactor()
 
-    async def work(source) -> None:
+    async with asking(Service(FIRST), make, learn=redactor.add):
         assert redactor.known(f"a {FIRST}") == f"a {MASK}"
         redactor.learn(["another-secret"])
         assert redactor.known(f"{FIRST} another-secret") == f"{MASK} {MASK}"
 
-    with_service(Service(FIRST), make, work, learn=redactor.add)
-
 
 @BOTH
-def test_a_credential_that_an_upstream_echoes_does_not_reach_the_agent(make):
-    async def work(source) -> None:
+async def test_a_credential_that_an_upstream_echoes_does_not_reach_the_agent(make):
+    async with asking(Service(FIRST), make) as source:
         body = await call(source)
         assert FIRST not in body
         assert MASK in body
 
-    with_service(Service(FIRST), make, work)
 
-
-def test_a_source_may_be_told_to_leave_results_alone():
+async def test_a_source_may_be_told_to_leave_results_alone():
     def make(url: str, box) -> HttpSource:
         tool = ToolDefinition(name="look", request=RequestDefinition(method="GET", path="/"))
         auth = AuthConfig(type="bearer", token=FIRST)
         return HttpSource(ServiceConfig(name="s", url=url, auth=auth, tools=(tool,), mask_results=False), box)
 
-    async def work(source) -> None:
+    async with asking(Service(FIRST), make) as source:
         assert FIRST in await call(source)
-
-    with_service(Service(FIRST), make, work)
 
 
 @pytest.mark.parametrize(

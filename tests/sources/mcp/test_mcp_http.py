@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from time import monotonic
 
 import msgspec
@@ -20,7 +20,6 @@ from tests.sources.mcp.upstreams import (
     handshake,
     leave_when_parked,
     modern,
-    run,
     scripted,
     text,
     tool,
@@ -48,16 +47,6 @@ from agent_gate.sources.mcp.wire import http, replies
 from agent_gate.sources.mcp.wire.http import HttpLink
 from agent_gate.sources.mcp.wire.mux import MAX_QUESTIONS
 from agent_gate.sources.mcp.wire.order import Order
-
-Story = Callable[[Scripted], Awaitable[None]]
-
-
-def with_server(handler: Callable[[Request], Awaitable[None]], story: Story) -> None:
-    async def both() -> None:
-        async with scripted(handler) as upstream:
-            await story(upstream)
-
-    run(both())
 
 
 def reply(request: Request, result: object) -> dict:
@@ -94,7 +83,7 @@ def note(method: str, **params: object) -> dict:
         (400, b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID"}}'),
     ],
 )
-def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more(
+async def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more(
     status: int, words: bytes
 ) -> None:
     sessions = iter(["one", "two", "three"])
@@ -113,16 +102,11 @@ def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more(
         else:
             await handshake(request)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert await made.text("work") == "ran"
-            assert ran == ["three"]
-            versions = {
-                request.headers.get("mcp-protocol-version") for request in upstream.sent("tools/call")
-            }
-            assert versions == {"2025-06-18"}
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert await made.text("work") == "ran"
+        assert ran == ["three"]
+        versions = {request.headers.get("mcp-protocol-version") for request in upstream.sent("tools/call")}
+        assert versions == {"2025-06-18"}
 
 
 class Forgetful:
@@ -154,54 +138,45 @@ class Forgetful:
             await handshake(request)
 
 
-def test_calls_that_come_while_a_session_is_begun_again_wait_for_it() -> None:
+async def test_calls_that_come_while_a_session_is_begun_again_wait_for_it() -> None:
     server = Forgetful()
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            first = asyncio.create_task(made.text("work"))
-            await server.asked.wait()
-            second = asyncio.create_task(made.text("work"))
-            await until(lambda: len(upstream.sent("tools/call")) == 2)
-            server.go_on.set()
-            assert await asyncio.gather(first, second) == ["s3", "s3"]
-            assert server.bare == 0
-            assert server.sessions == 3
-
-    with_server(server, story)
+    async with scripted(server) as upstream, connected(url=upstream.url) as made:
+        first = asyncio.create_task(made.text("work"))
+        await server.asked.wait()
+        second = asyncio.create_task(made.text("work"))
+        await until(lambda: len(upstream.sent("tools/call")) == 2)
+        server.go_on.set()
+        assert await asyncio.gather(first, second) == ["s3", "s3"]
+        assert server.bare == 0
+        assert server.sessions == 3
 
 
-def test_a_call_given_up_while_its_session_is_begun_again_leaves_the_session_to_the_next() -> None:
+async def test_a_call_given_up_while_its_session_is_begun_again_leaves_the_session_to_the_next() -> None:
     server = Forgetful()
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            first = asyncio.create_task(made.text("work"))
-            await server.asked.wait()
-            first.cancel()
-            await asyncio.gather(first, return_exceptions=True)
-            server.go_on.set()
-            assert await made.text("work") == "s3"
-            assert server.bare == 0
-
-    with_server(server, story)
+    async with scripted(server) as upstream, connected(url=upstream.url) as made:
+        first = asyncio.create_task(made.text("work"))
+        await server.asked.wait()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        server.go_on.set()
+        assert await made.text("work") == "s3"
+        assert server.bare == 0
 
 
-def test_a_server_that_forgets_every_session_is_unavailable_not_retried_for_ever() -> None:
+async def test_a_server_that_forgets_every_session_is_unavailable_not_retried_for_ever() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             await request.send(404)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            with pytest.raises(DependencyUnavailable, match="forgets its sessions"):
-                await made.call("work")
-            assert len(upstream.sent("tools/call")) <= 4
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        with pytest.raises(DependencyUnavailable, match="forgets its sessions"):
+            await made.call("work")
+        assert len(upstream.sent("tools/call")) <= 4
 
 
-def test_a_call_whose_session_is_closed_while_it_is_opened_was_not_sent() -> None:
+async def test_a_call_whose_session_is_closed_while_it_is_opened_was_not_sent() -> None:
     opening = asyncio.Event()
 
     async def handler(request: Request) -> None:
@@ -209,20 +184,17 @@ def test_a_call_whose_session_is_closed_while_it_is_opened_was_not_sent() -> Non
             return
         await handshake(request)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            opening.set()
-            call = asyncio.create_task(made.text("work"))
-            await until(lambda: len(upstream.sent("initialize")) == 2)
-            await made.source.connections.close()
-            with pytest.raises(DependencyUnavailable, match="is not available"):
-                await call
-            assert not upstream.sent("tools/call")
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        opening.set()
+        call = asyncio.create_task(made.text("work"))
+        await until(lambda: len(upstream.sent("initialize")) == 2)
+        await made.source.connections.close()
+        with pytest.raises(DependencyUnavailable, match="is not available"):
+            await call
+        assert not upstream.sent("tools/call")
 
 
-def test_each_caller_has_its_own_session_of_a_handshake_server() -> None:
+async def test_each_caller_has_its_own_session_of_a_handshake_server() -> None:
     numbers = iter(range(100))
 
     async def handler(request: Request) -> None:
@@ -232,7 +204,7 @@ def test_each_caller_has_its_own_session_of_a_handshake_server() -> None:
         elif not await handshake(request):
             await request.result(text(request.headers["mcp-session-id"]))
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             first, second = await made.text("work", caller="a"), await made.text("work", caller="b")
             assert first != second
@@ -242,24 +214,19 @@ def test_each_caller_has_its_own_session_of_a_handshake_server() -> None:
         }
         assert ended == {"s0", first, second}
 
-    with_server(handler, story)
 
-
-def test_the_callers_capabilities_are_declared_in_its_own_session() -> None:
+async def test_the_callers_capabilities_are_declared_in_its_own_session() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             await request.result(text("ok"))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            await made.call("work", conversation=Conversation(capabilities={"roots": {}}))
-            declared = [request.body["params"]["capabilities"] for request in upstream.sent("initialize")]
-            assert declared[1:] == [{"roots": {}}]
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        await made.call("work", conversation=Conversation(capabilities={"roots": {}}))
+        declared = [request.body["params"]["capabilities"] for request in upstream.sent("initialize")]
+        assert declared[1:] == [{"roots": {}}]
 
 
-def test_an_answer_in_a_stream_comes_after_its_notes_without_sending_again() -> None:
+async def test_an_answer_in_a_stream_comes_after_its_notes_without_sending_again() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             token = request.body["params"]["_meta"]["progressToken"]
@@ -267,21 +234,18 @@ def test_an_answer_in_a_stream_comes_after_its_notes_without_sending_again() -> 
             log = note("notifications/message", level="info", data="half")
             await request.events(b": comment\n\n", progress, log, reply(request, text("done")))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            conversation = Conversation()
-            assert await made.text("work", conversation=conversation, meta={"progressToken": 5}) == "done"
-            assert [method for method, _ in conversation.notes] == [
-                "notifications/progress",
-                "notifications/message",
-            ]
-            assert conversation.notes[0][1]["progressToken"] == 5
-            assert len(upstream.sent("tools/call")) == 1
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        conversation = Conversation()
+        assert await made.text("work", conversation=conversation, meta={"progressToken": 5}) == "done"
+        assert [method for method, _ in conversation.notes] == [
+            "notifications/progress",
+            "notifications/message",
+        ]
+        assert conversation.notes[0][1]["progressToken"] == 5
+        assert len(upstream.sent("tools/call")) == 1
 
 
-def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
+async def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
     answered: asyncio.Queue[object] = asyncio.Queue()
 
     async def handler(request: Request) -> None:
@@ -298,11 +262,8 @@ def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
             await request.more(reply(request, text(str(sorted(map(str, replies))))))
             request.writer.write(b"0\r\n\r\n")
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert await made.text("work", conversation=Conversation()) == "['7', 'q1']"
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert await made.text("work", conversation=Conversation()) == "['7', 'q1']"
 
 
 WHO = {"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {"message": "who?"}}
@@ -319,7 +280,7 @@ def accepting(first: Mapping, **content: object) -> dict:
     return {"inputResponses": answers, "requestState": first["requestState"]}
 
 
-def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_round() -> None:
+async def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_round() -> None:
     answered: asyncio.Queue[object] = asyncio.Queue()
 
     async def handler(request: Request) -> None:
@@ -329,59 +290,50 @@ def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_roun
             await request.more(reply(request, text(f"hello {said}")))
             request.writer.write(b"0\r\n\r\n")
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            first = await asked(made)
-            question, *_ = first["inputRequests"].values()
-            assert question["params"]["message"] == "who?"
-            again = accepting(first, name="Bo")
-            assert await made.text("work", conversation=modern(), meta=again) == "hello Bo"
-            assert len(upstream.sent("tools/call")) == 1
-            assert made.source.bridge.parking.waiting == {}
-            await until(lambda: not in_flight(made))
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        first = await asked(made)
+        question, *_ = first["inputRequests"].values()
+        assert question["params"]["message"] == "who?"
+        again = accepting(first, name="Bo")
+        assert await made.text("work", conversation=modern(), meta=again) == "hello Bo"
+        assert len(upstream.sent("tools/call")) == 1
+        assert made.source.bridge.parking.waiting == {}
+        await until(lambda: not in_flight(made))
 
 
-def test_a_plain_answer_to_a_caller_that_could_be_asked_starts_nothing_beside_the_call() -> None:
+async def test_a_plain_answer_to_a_caller_that_could_be_asked_starts_nothing_beside_the_call() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             await request.result(text("done"))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert await made.text("work", conversation=modern()) == "done"
+        await until(lambda: all(session.link.parks for session in sessions(made)))
+        tasks = asyncio.all_tasks()
+        for _ in range(3):
             assert await made.text("work", conversation=modern()) == "done"
-            await until(lambda: all(session.link.parks for session in sessions(made)))
-            tasks = asyncio.all_tasks()
-            for _ in range(3):
-                assert await made.text("work", conversation=modern()) == "done"
-            assert asyncio.all_tasks() == tasks
-
-    with_server(handler, story)
+        assert asyncio.all_tasks() == tasks
 
 
-def test_a_server_is_told_once_that_a_caller_left_in_the_middle_of_its_stream() -> None:
+async def test_a_server_is_told_once_that_a_caller_left_in_the_middle_of_its_stream() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             told = note("notifications/progress", progressToken=request.body["id"], progress=1)
             await request.events(told, end=False)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            conversation = modern()
-            meta = {"progressToken": "mine"}
-            call = asyncio.create_task(made.call("work", conversation=conversation, meta=meta))
-            await until(lambda: conversation.notes)
-            call.cancel()
-            await asyncio.wait([call])
-            await until(lambda: upstream.sent("notifications/cancelled"))
-            await until(lambda: not in_flight(made))
-            assert len(upstream.sent("notifications/cancelled")) == 1
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        conversation = modern()
+        meta = {"progressToken": "mine"}
+        call = asyncio.create_task(made.call("work", conversation=conversation, meta=meta))
+        await until(lambda: conversation.notes)
+        call.cancel()
+        await asyncio.wait([call])
+        await until(lambda: upstream.sent("notifications/cancelled"))
+        await until(lambda: not in_flight(made))
+        assert len(upstream.sent("notifications/cancelled")) == 1
 
 
-def test_a_parked_call_whose_server_goes_away_ends_in_an_unknown_outcome() -> None:
+async def test_a_parked_call_whose_server_goes_away_ends_in_an_unknown_outcome() -> None:
     async def handler(request: Request) -> None:
         if request.method == "POST" and not request.rpc:
             request.writer.transport.abort()
@@ -391,17 +343,15 @@ def test_a_parked_call_whose_server_goes_away_ends_in_an_unknown_outcome() -> No
 
     upstream_of: list[Scripted] = []
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         upstream_of.append(upstream)
         async with connected(url=upstream.url) as made:
             first = await asked(made)
             with pytest.raises(OutcomeUnknown):
                 await made.call("work", conversation=modern(), meta=accepting(first))
 
-    with_server(handler, story)
 
-
-def test_a_question_without_a_conversation_is_answered_with_an_error() -> None:
+async def test_a_question_without_a_conversation_is_answered_with_an_error() -> None:
     answered: asyncio.Queue[object] = asyncio.Queue()
 
     async def handler(request: Request) -> None:
@@ -412,14 +362,11 @@ def test_a_question_without_a_conversation_is_answered_with_an_error() -> None:
             await request.more(reply(request, text(error["message"])))
             request.writer.write(b"0\r\n\r\n")
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert "carries no questions" in await made.text("work")
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert "carries no questions" in await made.text("work")
 
 
-def test_a_broken_stream_with_event_ids_is_resumed_not_repeated() -> None:
+async def test_a_broken_stream_with_event_ids_is_resumed_not_repeated() -> None:
     async def handler(request: Request) -> None:
         if request.method == "GET" and request.headers.get("last-event-id") == "e1":
             waiting = upstream_call[0]
@@ -430,29 +377,23 @@ def test_a_broken_stream_with_event_ids_is_resumed_not_repeated() -> None:
 
     upstream_call: list[Request] = []
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert await made.text("work") == "resumed"
-            assert len(upstream.sent("tools/call")) == 1
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert await made.text("work") == "resumed"
+        assert len(upstream.sent("tools/call")) == 1
 
 
-def test_a_stream_that_ends_without_an_answer_leaves_the_outcome_unknown() -> None:
+async def test_a_stream_that_ends_without_an_answer_leaves_the_outcome_unknown() -> None:
     async def handler(request: Request) -> None:
         if not await discovery(request):
             await request.events(note("notifications/message", level="info", data="x"))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            with pytest.raises(OutcomeUnknown, match="ended before the answer"):
-                await made.call("work")
-            assert len(upstream.sent("tools/call")) == 1
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        with pytest.raises(OutcomeUnknown, match="ended before the answer"):
+            await made.call("work")
+        assert len(upstream.sent("tools/call")) == 1
 
 
-def test_a_connection_cut_after_sending_is_unknown_unless_the_tool_is_idempotent() -> None:
+async def test_a_connection_cut_after_sending_is_unknown_unless_the_tool_is_idempotent() -> None:
     cuts: list[int] = []
 
     async def handler(request: Request) -> None:
@@ -464,7 +405,7 @@ def test_a_connection_cut_after_sending_is_unknown_unless_the_tool_is_idempotent
         else:
             await request.result(text("third time"))
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             with pytest.raises(OutcomeUnknown):
                 await made.call("work")
@@ -472,43 +413,35 @@ def test_a_connection_cut_after_sending_is_unknown_unless_the_tool_is_idempotent
         async with connected(url=upstream.url, traits=TraitSettings(idempotent=True)) as made:
             assert await made.text("work") == "third time"
 
-    with_server(handler, story)
+
+async def test_a_refused_connection_is_unavailable_because_nothing_was_sent() -> None:
+    async with bench(url=f"http://127.0.0.1:{free_port()}/mcp") as made:
+        with pytest.raises(DependencyUnavailable):
+            await made.source.connect()
 
 
-def test_a_refused_connection_is_unavailable_because_nothing_was_sent() -> None:
-    async def story() -> None:
-        async with bench(url=f"http://127.0.0.1:{free_port()}/mcp") as made:
-            with pytest.raises(DependencyUnavailable):
-                await made.source.connect()
-
-    run(story())
-
-
-def test_modern_requests_repeat_their_method_and_name_in_headers() -> None:
+async def test_modern_requests_repeat_their_method_and_name_in_headers() -> None:
     annotated = {"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
 
     async def handler(request: Request) -> None:
         if not await discovery(request, tool("wörk", inputSchema=annotated)):
             await request.result(text("ok"))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            await made.call("wörk", {"city": "Köln"}, conversation=modern({"roots": {}}))
-            (request,) = upstream.sent("tools/call")
-            assert request.headers["mcp-protocol-version"] == "2026-07-28"
-            assert request.headers["mcp-method"] == "tools/call"
-            assert request.headers["mcp-name"] == "=?base64?d8O2cms=?="
-            assert request.headers["mcp-param-city"] == "=?base64?S8O2bG4=?="
-            assert "mcp-session-id" not in request.headers
-            meta = request.body["params"]["_meta"]
-            assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
-            assert meta["io.modelcontextprotocol/clientCapabilities"] == {"roots": {}}
-            assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "agent-gate"
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        await made.call("wörk", {"city": "Köln"}, conversation=modern({"roots": {}}))
+        (request,) = upstream.sent("tools/call")
+        assert request.headers["mcp-protocol-version"] == "2026-07-28"
+        assert request.headers["mcp-method"] == "tools/call"
+        assert request.headers["mcp-name"] == "=?base64?d8O2cms=?="
+        assert request.headers["mcp-param-city"] == "=?base64?S8O2bG4=?="
+        assert "mcp-session-id" not in request.headers
+        meta = request.body["params"]["_meta"]
+        assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+        assert meta["io.modelcontextprotocol/clientCapabilities"] == {"roots": {}}
+        assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "agent-gate"
 
 
-def test_a_tool_with_a_malicious_header_is_left_out_and_its_siblings_stay() -> None:
+async def test_a_tool_with_a_malicious_header_is_left_out_and_its_siblings_stay() -> None:
     def annotated(header: object, kind: str = "string") -> dict:
         return {"type": "object", "properties": {"a": {"type": kind, "x-mcp-header": header}}}
 
@@ -520,16 +453,13 @@ def test_a_tool_with_a_malicious_header_is_left_out_and_its_siblings_stay() -> N
         tools = [tool(f"bad{number}", inputSchema=schema) for number, schema in enumerate(bad)]
         await discovery(request, *tools, tool("good", inputSchema=annotated("A")))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert [d.name for d in made.source.tools.definitions] == ["good"]
-            assert len(made.source.tools.excluded) == len(bad)
-            assert all("x-mcp-header" in left.reason for left in made.source.tools.excluded)
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert [d.name for d in made.source.tools.definitions] == ["good"]
+        assert len(made.source.tools.excluded) == len(bad)
+        assert all("x-mcp-header" in left.reason for left in made.source.tools.excluded)
 
 
-def test_a_busy_server_is_waited_for_within_the_deadline() -> None:
+async def test_a_busy_server_is_waited_for_within_the_deadline() -> None:
     refused: list[int] = []
 
     async def handler(request: Request) -> None:
@@ -543,22 +473,19 @@ def test_a_busy_server_is_waited_for_within_the_deadline() -> None:
         else:
             await request.send(429, retry_after="600")
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert await made.text("work") == "now"
-            with pytest.raises(RateLimited) as caught:
-                await made.call("work")
-            assert caught.value.retry_after == pytest.approx(600, abs=5)
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert await made.text("work") == "now"
+        with pytest.raises(RateLimited) as caught:
+            await made.call("work")
+        assert caught.value.retry_after == pytest.approx(600, abs=5)
 
 
-def test_a_rate_limit_of_ours_holds_calls_back_before_they_are_sent() -> None:
+async def test_a_rate_limit_of_ours_holds_calls_back_before_they_are_sent() -> None:
     async def handler(request: Request) -> None:
         if not await discovery(request):
             await request.result(text("ok"))
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         limit = ServerRate(max_requests_per_minute=20)
         async with connected(url=upstream.url, rate_limit=limit) as made:
             await made.call("work", seconds=1)
@@ -568,14 +495,12 @@ def test_a_rate_limit_of_ours_holds_calls_back_before_they_are_sent() -> None:
             assert 2 < caught.value.retry_after <= 3
             assert len(upstream.sent("tools/call")) == 2
 
-    with_server(handler, story)
 
-
-def test_a_wrong_credential_says_so_and_never_appears() -> None:
+async def test_a_wrong_credential_says_so_and_never_appears() -> None:
     async def handler(request: Request) -> None:
         await request.send(401)
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         auth = ServerAuth(type="api-key", token="secret-key")
         async with bench(url=upstream.url, auth=auth) as made:
             with pytest.raises(Unauthorized, match="check its auth") as caught:
@@ -583,27 +508,23 @@ def test_a_wrong_credential_says_so_and_never_appears() -> None:
             assert "secret-key" not in str(caught.value)
         assert upstream.requests[0].headers["authorization"] == "Bearer secret-key"
 
-    with_server(handler, story)
 
-
-def test_a_key_can_travel_in_a_header_of_its_own() -> None:
+async def test_a_key_can_travel_in_a_header_of_its_own() -> None:
     async def handler(request: Request) -> None:
         await discovery(request)
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         auth = ServerAuth(type="api-key", token="k", header_name="X-Key")
         async with connected(url=upstream.url, auth=auth, headers={"X-Other": "o"}):
             sent = upstream.requests[0].headers
             assert (sent["x-key"], sent["x-other"]) == ("k", "o")
             assert "authorization" not in sent
 
-    with_server(handler, story)
-
 
 @pytest.mark.parametrize(
     ("ours", "theirs"), [("/mcp", "/mcp/"), ("/mcp/", "/mcp"), ("/mcp?a=1", "/mcp/?a=1")]
 )
-def test_a_slash_that_is_missing_or_too_many_is_learned_when_the_server_is_met(
+async def test_a_slash_that_is_missing_or_too_many_is_learned_when_the_server_is_met(
     ours: str, theirs: str
 ) -> None:
     async def handler(request: Request) -> None:
@@ -612,12 +533,12 @@ def test_a_slash_that_is_missing_or_too_many_is_learned_when_the_server_is_met(
         elif not await discovery(request):
             await request.result(text(request.path))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url.removesuffix("/mcp") + ours) as made:
-            assert await made.text("work") == theirs
-            assert len([sent for sent in upstream.requests if sent.path == ours]) == 1
-
-    with_server(handler, story)
+    async with (
+        scripted(handler) as upstream,
+        connected(url=upstream.url.removesuffix("/mcp") + ours) as made,
+    ):
+        assert await made.text("work") == theirs
+        assert len([sent for sent in upstream.requests if sent.path == ours]) == 1
 
 
 @pytest.mark.parametrize(
@@ -634,22 +555,22 @@ def test_a_slash_that_is_missing_or_too_many_is_learned_when_the_server_is_met(
         "/mcp//",
     ],
 )
-def test_no_other_redirect_is_followed_and_the_reason_names_its_address(place: str) -> None:
+async def test_no_other_redirect_is_followed_and_the_reason_names_its_address(place: str) -> None:
     async def handler(request: Request) -> None:
         await request.send(307, location=place)
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with bench(url=upstream.url) as made:
             with pytest.raises(DependencyUnavailable) as caught:
                 await made.source.connect()
             assert f"redirects to {place or 'no address'}, which is not followed" in caught.value.message
         assert {request.path for request in upstream.requests} == {"/mcp"}
 
-    with_server(handler, story)
-
 
 @pytest.mark.parametrize("place", ["/login", "/mcp/"])
-def test_a_call_is_never_sent_elsewhere_and_its_source_says_so_until_it_is_well_again(place: str) -> None:
+async def test_a_call_is_never_sent_elsewhere_and_its_source_says_so_until_it_is_well_again(
+    place: str,
+) -> None:
     away = [False]
 
     async def handler(request: Request) -> None:
@@ -658,7 +579,7 @@ def test_a_call_is_never_sent_elsewhere_and_its_source_says_so_until_it_is_well_
         elif not await discovery(request):
             await request.result(text("here"))
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             watching = asyncio.create_task(made.source.watch())
             away[0] = True
@@ -671,10 +592,8 @@ def test_a_call_is_never_sent_elsewhere_and_its_source_says_so_until_it_is_well_
             assert await made.text("work") == "here"
         assert {request.path for request in upstream.requests} == {"/mcp"}
 
-    with_server(handler, story)
 
-
-def test_a_list_with_two_tools_of_one_id_is_refused_and_the_tools_stay(
+async def test_a_list_with_two_tools_of_one_id_is_refused_and_the_tools_stay(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     tools = [[tool("work")], [tool("work"), tool("new"), tool("new")], [tool("work"), tool("new")]]
@@ -683,7 +602,7 @@ def test_a_list_with_two_tools_of_one_id_is_refused_and_the_tools_stay(
         if not await handshake(request, *tools[0]):
             await request.result(text("done"))
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             del tools[0]
             assert await made.source.refresh()
@@ -704,11 +623,9 @@ def test_a_list_with_two_tools_of_one_id_is_refused_and_the_tools_stay(
             with pytest.raises(CatalogError):
                 await made.source.connect()
 
-    with_server(handler, story)
-
 
 @pytest.mark.parametrize("kind", ["tools", "resources", "prompts"])
-def test_a_list_that_goes_on_for_ever_has_a_budget_and_a_reason(
+async def test_a_list_that_goes_on_for_ever_has_a_budget_and_a_reason(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(source_module, "MOST_PAGES", 50)
@@ -721,17 +638,15 @@ def test_a_list_that_goes_on_for_ever_has_a_budget_and_a_reason(
 
     upstreams: list[Scripted] = []
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         upstreams.append(upstream)
         async with bench(url=upstream.url) as made:
             with pytest.raises(DependencyUnavailable, match=f"pages a minute; the last were of its {kind}"):
                 await made.source.connect()
             assert len(upstream.sent(f"{kind}/list")) <= 50
 
-    with_server(handler, story)
 
-
-def test_an_answer_without_end_is_cut_off() -> None:
+async def test_an_answer_without_end_is_cut_off() -> None:
     async def handler(request: Request) -> None:
         if await discovery(request):
             return
@@ -740,20 +655,17 @@ def test_an_answer_without_end_is_cut_off() -> None:
             request.writer.write(b"z" * (1 << 20))
             await request.writer.drain()
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            with pytest.raises(OutcomeUnknown, match="an event of more than"):
-                await made.call("work")
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        with pytest.raises(OutcomeUnknown, match="an event of more than"):
+            await made.call("work")
 
 
-def test_a_call_past_its_deadline_is_cancelled_by_notice_or_by_hanging_up() -> None:
+async def test_a_call_past_its_deadline_is_cancelled_by_notice_or_by_hanging_up() -> None:
     async def handler(request: Request) -> None:
         play = discovery if "modern" in request.path else handshake
         await play(request)
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             with pytest.raises(CallTimeout):
                 await made.call("work", seconds=0.2)
@@ -768,18 +680,16 @@ def test_a_call_past_its_deadline_is_cancelled_by_notice_or_by_hanging_up() -> N
             await until(lambda: call.writer.is_closing())
             assert len(upstream.sent("notifications/cancelled")) == 1
 
-    with_server(handler, story)
-
 
 @pytest.mark.parametrize(
     "words", [b"", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"too old"}}']
 )
-def test_a_server_that_was_replaced_by_a_newer_one_is_asked_again_what_it_speaks(words: bytes) -> None:
+async def test_a_server_that_was_replaced_by_a_newer_one_is_asked_again_what_it_speaks(words: bytes) -> None:
     async def handler(request: Request) -> None:
         if not await discovery(request):
             await request.send(400 if request.method == "POST" else 405, words)
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         memory = Memory()
         async with connected(memory, url=upstream.url):
             (key,) = memory
@@ -788,10 +698,8 @@ def test_a_server_that_was_replaced_by_a_newer_one_is_asked_again_what_it_speaks
             assert made.source.connections.main.revision is NEWEST_WITHOUT_SESSIONS
             assert memory == {key: "2026-07-28"}
 
-    with_server(handler, story)
 
-
-def test_a_server_that_was_away_for_a_moment_is_not_taken_for_an_older_one() -> None:
+async def test_a_server_that_was_away_for_a_moment_is_not_taken_for_an_older_one() -> None:
     away = [True]
 
     async def handler(request: Request) -> None:
@@ -800,18 +708,15 @@ def test_a_server_that_was_away_for_a_moment_is_not_taken_for_an_older_one() -> 
         elif not await handshake(request):
             await request.result(text("back"))
 
-    async def story(upstream: Scripted) -> None:
-        async with bench(url=upstream.url) as made:
-            with pytest.raises(DependencyUnavailable, match="HTTP status 404"):
-                await made.source.connect()
-            away.clear()
+    async with scripted(handler) as upstream, bench(url=upstream.url) as made:
+        with pytest.raises(DependencyUnavailable, match="HTTP status 404"):
             await made.source.connect()
-            assert await made.text("work") == "back"
+        away.clear()
+        await made.source.connect()
+        assert await made.text("work") == "back"
 
-    with_server(handler, story)
 
-
-def test_the_get_stream_of_a_handshake_server_brings_its_changes() -> None:
+async def test_the_get_stream_of_a_handshake_server_brings_its_changes() -> None:
     tools = [tool("work")]
 
     async def handler(request: Request) -> None:
@@ -821,32 +726,26 @@ def test_the_get_stream_of_a_handshake_server_brings_its_changes() -> None:
         else:
             await handshake(request, *tools)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            watching = asyncio.create_task(made.source.watch())
-            assert await until(lambda: len(made.source.tools.definitions) >= 2)
-            watching.cancel()
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        watching = asyncio.create_task(made.source.watch())
+        assert await until(lambda: len(made.source.tools.definitions) >= 2)
+        watching.cancel()
 
 
-def test_a_server_that_goes_away_ends_the_watch() -> None:
-    async def story() -> None:
-        async def handler(request: Request) -> None:
-            if not await discovery(request, tools={"listChanged": True}):
-                await request.events(end=False)
+async def test_a_server_that_goes_away_ends_the_watch() -> None:
+    async def handler(request: Request) -> None:
+        if not await discovery(request, tools={"listChanged": True}):
+            await request.events(end=False)
 
-        async with scripted(handler) as upstream, connected(url=upstream.url) as made:
-            watching = asyncio.create_task(made.source.watch())
-            await until(lambda: upstream.sent("subscriptions/listen"))
-            upstream.stop()
-            with pytest.raises(DependencyUnavailable):
-                await watching
-
-    run(story())
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        watching = asyncio.create_task(made.source.watch())
+        await until(lambda: upstream.sent("subscriptions/listen"))
+        upstream.stop()
+        with pytest.raises(DependencyUnavailable):
+            await watching
 
 
-def test_a_stream_of_changes_that_ends_at_once_is_opened_more_and_more_seldom(
+async def test_a_stream_of_changes_that_ends_at_once_is_opened_more_and_more_seldom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rests: list[int] = []
@@ -860,72 +759,60 @@ def test_a_stream_of_changes_that_ends_at_once_is_opened_more_and_more_seldom(
         if not await discovery(request, tools={"listChanged": True}):
             await request.result({"resultType": "complete"})
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            watching = asyncio.create_task(made.source.watch())
-            await until(lambda: len(rests) >= 5)
-            watching.cancel()
-            assert rests[:5] == [1, 2, 3, 4, 5]
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        watching = asyncio.create_task(made.source.watch())
+        await until(lambda: len(rests) >= 5)
+        watching.cancel()
+        assert rests[:5] == [1, 2, 3, 4, 5]
 
 
-def test_the_first_resource_that_is_watched_at_a_server_without_other_changes_is_asked_for() -> None:
+async def test_the_first_resource_that_is_watched_at_a_server_without_other_changes_is_asked_for() -> None:
     async def handler(request: Request) -> None:
         if request.rpc == "subscriptions/listen":
             await request.events(end=False)
         elif not await discovery(request, resources={"subscribe": True}):
             await request.result({"resources": [], "resourceTemplates": [], "resultType": "complete"})
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            watching = asyncio.create_task(made.source.watch())
-            for _ in range(5):
-                await asyncio.sleep(0)
-            await made.source.forward("resources/subscribe", {"uri": "a:b"}, None, monotonic() + 5)
-            await until(lambda: upstream.sent("subscriptions/listen"))
-            [listened] = upstream.sent("subscriptions/listen")
-            assert listened.body["params"]["notifications"] == {"resourceSubscriptions": ["a:b"]}
-            watching.cancel()
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        watching = asyncio.create_task(made.source.watch())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await made.source.forward("resources/subscribe", {"uri": "a:b"}, None, monotonic() + 5)
+        await until(lambda: upstream.sent("subscriptions/listen"))
+        [listened] = upstream.sent("subscriptions/listen")
+        assert listened.body["params"]["notifications"] == {"resourceSubscriptions": ["a:b"]}
+        watching.cancel()
 
 
-def test_a_server_on_demand_is_asked_again_to_watch_what_it_may_have_forgotten() -> None:
+async def test_a_server_on_demand_is_asked_again_to_watch_what_it_may_have_forgotten() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             await request.result({})
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url, connect="on-demand") as made:
-            for method in "subscribe", "subscribe", "unsubscribe":
-                uri = "a:b" if method == "subscribe" and not made.source.watched else "a:c"
-                await made.source.forward(f"resources/{method}", {"uri": uri}, None, monotonic() + 5)
-            assert made.source.watched
-            await made.source.connections.close()
-            await made.source.connect()
-            asked = [request.body["params"]["uri"] for request in upstream.sent("resources/subscribe")]
-            assert asked == ["a:b", "a:c", "a:b"]
-            await made.source.connections.close()
-            with pytest.raises(DependencyUnavailable):
-                await made.source.forward("resources/unsubscribe", {"uri": "a:b"}, None, monotonic() + 5)
-            assert not made.source.watched
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url, connect="on-demand") as made:
+        for method in "subscribe", "subscribe", "unsubscribe":
+            uri = "a:b" if method == "subscribe" and not made.source.watched else "a:c"
+            await made.source.forward(f"resources/{method}", {"uri": uri}, None, monotonic() + 5)
+        assert made.source.watched
+        await made.source.connections.close()
+        await made.source.connect()
+        asked = [request.body["params"]["uri"] for request in upstream.sent("resources/subscribe")]
+        assert asked == ["a:b", "a:c", "a:b"]
+        await made.source.connections.close()
+        with pytest.raises(DependencyUnavailable):
+            await made.source.forward("resources/unsubscribe", {"uri": "a:b"}, None, monotonic() + 5)
+        assert not made.source.watched
 
 
-def test_a_resource_whose_subscription_failed_keeps_no_server_connected() -> None:
+async def test_a_resource_whose_subscription_failed_keeps_no_server_connected() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):
             await request.result(None)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url, connect="on-demand") as made:
-            with pytest.raises(UpstreamError):
-                await made.source.forward("resources/subscribe", {"uri": "a:b"}, None, monotonic() + 5)
-            assert not made.source.watched
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url, connect="on-demand") as made:
+        with pytest.raises(UpstreamError):
+            await made.source.forward("resources/subscribe", {"uri": "a:b"}, None, monotonic() + 5)
+        assert not made.source.watched
 
 
 async def asking(request: Request) -> None:
@@ -940,35 +827,29 @@ async def ended_while_away(made: Bench) -> None:
     await until(lambda: parked.task is not None and parked.task.done())
 
 
-def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_at_once() -> None:
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            first = await asked(made)
-            [call] = upstream.sent("tools/call")
-            call.writer.transport.abort()
-            await ended_while_away(made)
-            async with asyncio.timeout(5):
-                with pytest.raises(OutcomeUnknown):
-                    await made.call("work", conversation=modern(), meta=accepting(first))
-
-    with_server(asking, story)
+async def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_at_once() -> None:
+    async with scripted(asking) as upstream, connected(url=upstream.url) as made:
+        first = await asked(made)
+        [call] = upstream.sent("tools/call")
+        call.writer.transport.abort()
+        await ended_while_away(made)
+        async with asyncio.timeout(5):
+            with pytest.raises(OutcomeUnknown):
+                await made.call("work", conversation=modern(), meta=accepting(first))
 
 
-def test_a_caller_that_comes_back_to_a_call_that_was_answered_meanwhile_gets_the_answer() -> None:
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            first = await asked(made)
-            [call] = upstream.sent("tools/call")
-            await call.more(reply(call, text("nobody answered, so I chose")))
-            await ended_while_away(made)
-            again = {"inputResponses": {}, "requestState": first["requestState"]}
-            async with asyncio.timeout(5):
-                assert "I chose" in await made.text("work", conversation=modern(), meta=again)
-
-    with_server(asking, story)
+async def test_a_caller_that_comes_back_to_a_call_that_was_answered_meanwhile_gets_the_answer() -> None:
+    async with scripted(asking) as upstream, connected(url=upstream.url) as made:
+        first = await asked(made)
+        [call] = upstream.sent("tools/call")
+        await call.more(reply(call, text("nobody answered, so I chose")))
+        await ended_while_away(made)
+        again = {"inputResponses": {}, "requestState": first["requestState"]}
+        async with asyncio.timeout(5):
+            assert "I chose" in await made.text("work", conversation=modern(), meta=again)
 
 
-def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
+async def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
     streams: list[Request] = []
 
     async def handler(request: Request) -> None:
@@ -985,7 +866,7 @@ def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
             body = msgspec.json.encode(reply(request, answers[request.rpc]))
             await streams[-1].more(b"event: message\ndata: " + body + b"\n\n")
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         reported = reports_of_the_loop()
         async with connected(url=upstream.url, transport="sse") as made:
             call = asyncio.create_task(made.call("work"))
@@ -997,8 +878,6 @@ def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
         gc.collect()
         assert reported == []
 
-    with_server(handler, story)
-
 
 def reports_of_the_loop() -> list[object]:
     """What the loop reports from now on, such as exceptions that nobody looked at."""
@@ -1007,7 +886,7 @@ def reports_of_the_loop() -> list[object]:
     return reported
 
 
-def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:
+async def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:
     streams: list[Request] = []
 
     async def handler(request: Request) -> None:
@@ -1030,7 +909,7 @@ def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:
             event = b"event: message\r\ndata: " + msgspec.json.encode(reply(request, answers[request.rpc]))
             await stream.more(event + b"\r\n\r\n")
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             assert made.source.connections.main.revision.name == "2024-11-05"
             assert await made.text("work") == "over sse"
@@ -1041,58 +920,47 @@ def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:
             with pytest.raises(DependencyUnavailable):
                 await watching
 
-    with_server(handler, story)
 
-
-def test_an_sse_server_cannot_send_our_requests_to_another_origin() -> None:
+async def test_an_sse_server_cannot_send_our_requests_to_another_origin() -> None:
     async def handler(request: Request) -> None:
         await request.events(b"event: endpoint\ndata: http://127.0.0.1:1/steal\n\n", end=False)
 
-    async def story(upstream: Scripted) -> None:
-        async with bench(url=upstream.url, transport="sse") as made:
-            with pytest.raises(DependencyUnavailable, match="another origin"):
-                await made.source.connect()
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, bench(url=upstream.url, transport="sse") as made:
+        with pytest.raises(DependencyUnavailable, match="another origin"):
+            await made.source.connect()
 
 
-def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() -> None:
-    async def story() -> None:
-        pool = Pool()
-        link = HttpLink(pool, "http://127.0.0.1:1/mcp", Access(FixedCredentials(Identity(source="up")), set))
-        link.revision = NEWEST_WITHOUT_SESSIONS
+async def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() -> None:
+    pool = Pool()
+    link = HttpLink(pool, "http://127.0.0.1:1/mcp", Access(FixedCredentials(Identity(source="up")), set))
+    link.revision = NEWEST_WITHOUT_SESSIONS
 
-        def head(uri: str) -> bytes:
-            return link.heads.of(Order(method="resources/read", params={"uri": uri}, deadline=1.0))
+    def head(uri: str) -> bytes:
+        return link.heads.of(Order(method="resources/read", params={"uri": uri}, deadline=1.0))
 
-        assert head("a:b") is head("a:b")
-        long = "a:" + "b" * 100_000
-        assert head(long) == head(long)
-        assert f"mcp-name: {long}".encode() in head(long)
-        assert sum(map(len, link.heads.encoded.values())) < 1_000
-        await link.close()
-        await pool.aclose()
-
-    asyncio.run(story())
+    assert head("a:b") is head("a:b")
+    long = "a:" + "b" * 100_000
+    assert head(long) == head(long)
+    assert f"mcp-name: {long}".encode() in head(long)
+    assert sum(map(len, link.heads.encoded.values())) < 1_000
+    await link.close()
+    await pool.aclose()
 
 
-def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind(
+async def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            call = asyncio.create_task(made.call("work", conversation=modern()))
-            leave_when_parked(call, monkeypatch)
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            await until(lambda: upstream.sent("notifications/cancelled"))
-            assert in_flight(made) == 0
-            assert len(upstream.sent("notifications/cancelled")) == 1
-
-    with_server(asking, story)
+    async with scripted(asking) as upstream, connected(url=upstream.url) as made:
+        call = asyncio.create_task(made.call("work", conversation=modern()))
+        leave_when_parked(call, monkeypatch)
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await until(lambda: upstream.sent("notifications/cancelled"))
+        assert in_flight(made) == 0
+        assert len(upstream.sent("notifications/cancelled")) == 1
 
 
-def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_listened_to(
+async def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_listened_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watcher, "IDLE_SECONDS", 0.02)
@@ -1106,15 +974,12 @@ def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_listened_
         elif not hung.is_set():
             await discovery(request, tools={"listChanged": True})
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made, asyncio.timeout(5):
-            with pytest.raises(DependencyUnavailable, match="no longer answers"):
-                await made.source.watch()
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made, asyncio.timeout(5):
+        with pytest.raises(DependencyUnavailable, match="no longer answers"):
+            await made.source.watch()
 
 
-def test_a_server_that_lets_a_call_be_polled_is_polled_until_it_answers() -> None:
+async def test_a_server_that_lets_a_call_be_polled_is_polled_until_it_answers() -> None:
     polls: list[str] = []
 
     async def handler(request: Request) -> None:
@@ -1130,15 +995,14 @@ def test_a_server_that_lets_a_call_be_polled_is_polled_until_it_answers() -> Non
         else:
             await handshake(request)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert await made.text("work") == "at last"
-            assert polls[1:] == [str(number) for number in range(12)]
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert await made.text("work") == "at last"
+        assert polls[1:] == [str(number) for number in range(12)]
 
 
-def test_a_stream_of_notices_that_is_often_ended_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_of_notices_that_is_often_ended_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(replies, "RETRY_SECONDS", 0.0001)
     monkeypatch.setattr(http, "LONGEST_RETRY", 0.001)
     ended = 0
@@ -1153,12 +1017,10 @@ def test_a_stream_of_notices_that_is_often_ended_is_opened_again(monkeypatch: py
         else:
             await handshake(request)
 
-    async def story(upstream: Scripted) -> None:
+    async with scripted(handler) as upstream:
         async with connected(url=upstream.url) as made:
             assert await until(made.source.watcher.changed.is_set)
         assert ended == 12
-
-    with_server(handler, story)
 
 
 class Undecided(Conversation):
@@ -1169,7 +1031,7 @@ class Undecided(Conversation):
         return await asyncio.Event().wait()
 
 
-def test_a_server_that_floods_a_caller_with_questions_has_the_surplus_refused() -> None:
+async def test_a_server_that_floods_a_caller_with_questions_has_the_surplus_refused() -> None:
     refused: list[object] = []
 
     async def handler(request: Request) -> None:
@@ -1183,17 +1045,14 @@ def test_a_server_that_floods_a_caller_with_questions_has_the_surplus_refused() 
         else:
             await handshake(request)
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            caller = Undecided(era="2025-11-25", capabilities={"elicitation": {}})
-            assert await made.text("work", conversation=caller) == "done"
-            assert len(caller.asked) == MAX_QUESTIONS
-            assert refused == [f"q{number}" for number in range(MAX_QUESTIONS, 100)]
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        caller = Undecided(era="2025-11-25", capabilities={"elicitation": {}})
+        assert await made.text("work", conversation=caller) == "done"
+        assert len(caller.asked) == MAX_QUESTIONS
+        assert refused == [f"q{number}" for number in range(MAX_QUESTIONS, 100)]
 
 
-def test_a_resource_that_cannot_be_used_is_left_out_and_the_rest_of_its_server_stays() -> None:
+async def test_a_resource_that_cannot_be_used_is_left_out_and_the_rest_of_its_server_stays() -> None:
     deep: object = "deep"
     for _ in range(100):
         deep = [deep]
@@ -1206,25 +1065,19 @@ def test_a_resource_that_cannot_be_used_is_left_out_and_the_rest_of_its_server_s
         elif not await handshake(request, resources={}):
             await request.result(text("ran"))
 
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            assert made.source.offers("resources") == ({"uri": "a:2"},)
-            assert made.source.offers("resourceTemplates") == ()
-            assert await made.text("work") == "ran"
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        assert made.source.offers("resources") == ({"uri": "a:2"},)
+        assert made.source.offers("resourceTemplates") == ()
+        assert await made.text("work") == "ran"
 
 
-def test_a_server_whose_tools_are_no_list_is_named_with_that_reason() -> None:
+async def test_a_server_whose_tools_are_no_list_is_named_with_that_reason() -> None:
     async def handler(request: Request) -> None:
         if request.rpc == "tools/list":
             await request.result({"tools": 5})
         else:
             await handshake(request)
 
-    async def story(upstream: Scripted) -> None:
-        async with bench(url=upstream.url) as made:
-            with pytest.raises(DependencyUnavailable, match="its tools as something that is not a list"):
-                await made.source.connect()
-
-    with_server(handler, story)
+    async with scripted(handler) as upstream, bench(url=upstream.url) as made:
+        with pytest.raises(DependencyUnavailable, match="its tools as something that is not a list"):
+            await made.source.connect()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sources.mcp.upstreams import run, tool
+from tests.sources.mcp.upstreams import tool
 
 from agent_gate.config.servers.settings import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
@@ -109,17 +109,14 @@ def test_an_event_knows_its_kind_id_and_retry() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_message_or_noise(data: bytes) -> None:
-    async def feed() -> None:
-        async def nowhere(sent: bytes) -> None:
-            del sent
+async def test_any_bytes_are_a_message_or_noise(data: bytes) -> None:
+    async def nowhere(sent: bytes) -> None:
+        del sent
 
-        mux = Mux(nowhere)
-        mux.feed(data)
-        assert mux.pending == {}
-        await mux.stop()
-
-    run(feed())
+    mux = Mux(nowhere)
+    mux.feed(data)
+    assert mux.pending == {}
+    await mux.stop()
 
 
 @given(json_values)
@@ -321,16 +318,13 @@ class Hand:
         return self.time
 
 
-def test_a_bucket_lets_a_burst_go_and_then_one_at_a_time() -> None:
-    async def story() -> None:
-        clock = Hand()
-        bucket = Bucket(60, clock, "up")
-        for _ in range(6):
-            await bucket.take(clock.time + 0.1)
-        with pytest.raises(RateLimited) as caught:
-            await bucket.take(clock.time + 0.1)
-        assert caught.value.retry_after == pytest.approx(1)
-        clock.time += 1
-        await asyncio.wait_for(bucket.take(clock.time + 0.1), 1)
-
-    run(story())
+async def test_a_bucket_lets_a_burst_go_and_then_one_at_a_time() -> None:
+    clock = Hand()
+    bucket = Bucket(60, clock, "up")
+    for _ in range(6):
+        await bucket.take(clock.time + 0.1)
+    with pytest.raises(RateLimited) as caught:
+        await bucket.take(clock.time + 0.1)
+    assert caught.value.retry_after == pytest.approx(1)
+    clock.time += 1
+    await asyncio.wait_for(bucket.take(clock.time + 0.1), 1)

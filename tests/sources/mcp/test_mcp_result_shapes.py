@@ -1,6 +1,7 @@
 """What a server answers to a call is a result, or the call's outcome is unknown."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -16,7 +17,6 @@ from tests.sources.mcp.upstreams import (
     discovery,
     handshake,
     modern,
-    run,
     scripted,
     text,
 )
@@ -84,77 +84,64 @@ NO_RESULTS: list[Any] = [
     {"content": [], "_meta": 5},
     {"content": [], "resultType": []},
 ]
-Story = Callable[[Bench, Scripted], Awaitable[None]]
 
 
-def told_by(handler: Callable[[Request], Awaitable[None]], story: Story) -> None:
-    """A story with a server of the handshake eras that answers calls by `handler`."""
+@asynccontextmanager
+async def told_by(handler: Callable[[Request], Awaitable[None]]) -> AsyncIterator[tuple[Bench, Scripted]]:
+    """A server of the handshake eras that answers calls by `handler`."""
 
     async def answering(request: Request) -> None:
         if not await handshake(request):
             await handler(request)
 
-    async def both() -> None:
-        async with scripted(answering) as upstream, connected(url=upstream.url) as made:
-            await story(made, upstream)
-
-    run(both())
+    async with scripted(answering) as upstream, connected(url=upstream.url) as made:
+        yield made, upstream
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_a_result_passes_as_it_came(result: Any) -> None:
+async def test_a_result_passes_as_it_came(result: Any) -> None:
     body = msgspec.json.encode(result)
 
-    async def story(made: Bench, upstream: Scripted) -> None:
+    async with told_by(lambda request: request.result(msgspec.Raw(body))) as (made, _):
         answer = await made.call("work")
         assert answer.body == body
         assert answer.is_error == (result.get("isError") is True)
 
-    told_by(lambda request: request.result(msgspec.Raw(body)), story)
-
 
 @pytest.mark.parametrize("came", NO_RESULTS)
-def test_what_is_no_result_leaves_the_outcome_unknown_and_is_kept_for_the_operator(came: Any) -> None:
-    async def story(made: Bench, upstream: Scripted) -> None:
+async def test_what_is_no_result_leaves_the_outcome_unknown_and_is_kept_for_the_operator(came: Any) -> None:
+    async with told_by(lambda request: request.result(came)) as (made, upstream):
         with pytest.raises(OutcomeUnknown, match="Check whether it took effect") as caught:
             await made.call("work")
         assert caught.value.came == msgspec.json.encode(came)
         assert "came" not in caught.value.as_dict()
         assert len(upstream.sent("tools/call")) == 1
 
-    told_by(lambda request: request.result(came), story)
 
-
-def test_a_question_in_place_of_a_result_goes_only_to_a_caller_that_can_come_back() -> None:
+async def test_a_question_in_place_of_a_result_goes_only_to_a_caller_that_can_come_back() -> None:
     question = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
 
     async def handler(request: Request) -> None:
         if not await discovery(request):
             await request.result(question)
 
-    async def story() -> None:
-        async with scripted(handler) as upstream, connected(url=upstream.url) as made:
-            asked = await made.call("work", conversation=modern())
-            assert msgspec.json.decode(asked.body) == question
-            with pytest.raises(UpstreamError):
-                await made.call("work", conversation=Conversation())
-
-    run(story())
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        asked = await made.call("work", conversation=modern())
+        assert msgspec.json.decode(asked.body) == question
+        with pytest.raises(UpstreamError):
+            await made.call("work", conversation=Conversation())
 
 
-def test_what_an_extension_answers_goes_only_to_a_caller_that_has_it() -> None:
+async def test_what_an_extension_answers_goes_only_to_a_caller_that_has_it() -> None:
     async def handler(request: Request) -> None:
         if not await discovery(request):
             await request.result({"resultType": "task", "taskId": "t"})
 
-    async def story() -> None:
-        async with scripted(handler) as upstream, connected(url=upstream.url) as made:
-            extended = modern({"extensions": {"io.modelcontextprotocol/tasks": {}}})
-            assert msgspec.json.decode((await made.call("work", conversation=extended)).body)["taskId"] == "t"
-            with pytest.raises(OutcomeUnknown):
-                await made.call("work", conversation=modern())
-
-    run(story())
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+        extended = modern({"extensions": {"io.modelcontextprotocol/tasks": {}}})
+        assert msgspec.json.decode((await made.call("work", conversation=extended)).body)["taskId"] == "t"
+        with pytest.raises(OutcomeUnknown):
+            await made.call("work", conversation=modern())
 
 
 @pytest.mark.parametrize(
@@ -175,29 +162,27 @@ def test_what_an_extension_answers_goes_only_to_a_caller_that_has_it() -> None:
         (200, b"\xff\xfe", "application/json"),
     ],
 )
-def test_a_request_that_was_taken_and_not_answered_may_have_run(status: int, body: bytes, kind: str) -> None:
-    async def story(made: Bench, upstream: Scripted) -> None:
+async def test_a_request_that_was_taken_and_not_answered_may_have_run(
+    status: int, body: bytes, kind: str
+) -> None:
+    async with told_by(lambda request: request.send(status, body, kind)) as (made, upstream):
         with pytest.raises(OutcomeUnknown, match="Check whether it took effect") as caught:
             await made.call("work")
         assert caught.value.came == body
         assert len(upstream.sent("tools/call")) == 1
 
-    told_by(lambda request: request.send(status, body, kind), story)
 
-
-def test_a_reply_with_both_a_result_and_an_error_is_an_error() -> None:
+async def test_a_reply_with_both_a_result_and_an_error_is_an_error() -> None:
     async def both(request: Request) -> None:
         reply = {"jsonrpc": "2.0", "id": request.body["id"], "result": text("yes")}
         await request.send(200, msgspec.json.encode({**reply, "error": {"code": -1, "message": "no"}}))
 
-    async def story(made: Bench, upstream: Scripted) -> None:
+    async with told_by(both) as (made, _):
         with pytest.raises(OutcomeUnknown, match="both a result and an error"):
             await made.call("work")
 
-    told_by(both, story)
 
-
-def test_an_empty_member_beside_the_one_that_counts_is_none() -> None:
+async def test_an_empty_member_beside_the_one_that_counts_is_none() -> None:
     async def old_fashioned(request: Request) -> None:
         reply = {"jsonrpc": "2.0", "id": request.body["id"]}
         failed = request.body["params"]["arguments"].get("fail")
@@ -206,12 +191,10 @@ def test_an_empty_member_beside_the_one_that_counts_is_none() -> None:
             200, msgspec.json.encode({**reply, **(said if failed else {"result": text("a"), "error": None})})
         )
 
-    async def story(made: Bench, upstream: Scripted) -> None:
+    async with told_by(old_fashioned) as (made, _):
         assert await made.text("work") == "a"
         with pytest.raises(UpstreamError, match="no"):
             await made.call("work", {"fail": True})
-
-    told_by(old_fashioned, story)
 
 
 values = st.recursive(

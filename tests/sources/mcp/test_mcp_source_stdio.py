@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from tests.sources.mcp.upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, zoo
+from tests.sources.mcp.upstreams import HERE, Bench, Conversation, Memory, bench, connected, zoo
 from tests.waiting import until
 
 from agent_gate.config.servers.settings import ServerAuth
@@ -39,15 +39,12 @@ def last_words(made: Bench) -> str:
     return link_of(made).child.tail.text()
 
 
-def test_a_child_sees_only_its_declared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_sees_only_its_declared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_SECRET", "do not tell")
 
-    async def story() -> dict:
-        auth = ServerAuth(type="api-key", env="LAB_KEY", token="k-1")
-        async with connected(**zoo(), env={"MINE": "yes"}, auth=auth) as made:
-            return json.loads(await made.text("env"))
-
-    seen = run(story())
+    auth = ServerAuth(type="api-key", env="LAB_KEY", token="k-1")
+    async with connected(**zoo(), env={"MINE": "yes"}, auth=auth) as made:
+        seen = json.loads(await made.text("env"))
     inherited = {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
     assert set(seen) - inherited - {"LC_CTYPE"} == {"MINE", "LAB_KEY"}
     assert seen["LAB_KEY"] == "k-1"
@@ -68,15 +65,14 @@ async def test_a_call_that_finds_the_input_closed_may_wait_for_the_next_child() 
             await made.text("echo", {"text": "nothing was sent"})
 
 
-def test_noise_on_the_output_is_counted_skipped_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> str:
-        async with connected(**zoo("noise")) as made:
-            assert await made.text("echo", {"text": "still here"}) == "still here"
-            assert link_of(made).noise == 4
-            return made.source.key
-
+async def test_noise_on_the_output_is_counted_skipped_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "agent_gate.sources.mcp")
-    key = run(story())
+    async with connected(**zoo("noise")) as made:
+        assert await made.text("echo", {"text": "still here"}) == "still here"
+        assert link_of(made).noise == 4
+        key = made.source.key
     [told] = [vars(line) for line in caplog.records if "was skipped" in line.getMessage()]
     assert (told["source"], told["lines"]) == (key, 1)
     assert told["last"]
@@ -418,7 +414,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("leaves", ["forks", "daemon"])
-def test_a_killed_gateway_leaves_neither_children_nor_grandchildren(leaves: str) -> None:
+async def test_a_killed_gateway_leaves_neither_children_nor_grandchildren(leaves: str) -> None:
     script = GATEWAY.format(here=str(HERE.parents[2]), leaves=leaves)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as gateway:
         try:
@@ -427,34 +423,31 @@ def test_a_killed_gateway_leaves_neither_children_nor_grandchildren(leaves: str)
             assert all(map(alive, pids))
         finally:
             gateway.kill()
-    run(until(lambda: not any(map(alive, pids))))
+    await until(lambda: not any(map(alive, pids)))
 
 
-def test_many_crashes_leave_no_process_and_no_descriptor() -> None:
+async def test_many_crashes_leave_no_process_and_no_descriptor() -> None:
     cycles = int(os.environ.get("AGENT_GATE_CRASH_CYCLES", "30"))
 
-    async def story() -> None:
-        memory = Memory()
-        async with bench(memory, **zoo("old", "forks")) as made:
-            await made.source.connect()
-            before = psutil.Process().num_fds()
-            for cycle in range(cycles):
-                with pytest.raises(OutcomeUnknown):
-                    await made.call("crash")
-                await made.source.connect()
-                if cycle % 3 == 0:
-                    os.kill(server_of(made), 9)
-                    with pytest.raises(DependencyUnavailable):
-                        await made.source.watch()
-                    await made.source.connect()
-            assert psutil.Process().num_fds() - before <= 2
-        assert psutil.Process().num_fds() < before
-
     start = psutil.Process().children(recursive=True)
-    run(story(), seconds=600)
+    memory = Memory()
+    async with bench(memory, **zoo("old", "forks")) as made:
+        await made.source.connect()
+        before = psutil.Process().num_fds()
+        for cycle in range(cycles):
+            with pytest.raises(OutcomeUnknown):
+                await made.call("crash")
+            await made.source.connect()
+            if cycle % 3 == 0:
+                os.kill(server_of(made), 9)
+                with pytest.raises(DependencyUnavailable):
+                    await made.source.watch()
+                await made.source.connect()
+        assert psutil.Process().num_fds() - before <= 2
+    assert psutil.Process().num_fds() < before
     assert set(psutil.Process().children(recursive=True)) <= set(start)
     # Other workers run servers like these beside us; what they leave for a moment is not ours.
-    run(until(lambda: not grandchildren_left()))
+    await until(lambda: not grandchildren_left())
 
 
 def grandchildren_left() -> list[int]:

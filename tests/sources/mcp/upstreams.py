@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import uvloop
 from tests.processes import free_port
 from tests.toolboxes import toolbox
 from tests.waiting import wait_until
@@ -41,15 +40,6 @@ ANSWERS = {
     },
     "roots/list": {"roots": []},
 }
-
-
-def run(work: Coroutine[Any, Any, Any], seconds: float = 60) -> Any:
-    async def bounded() -> Any:
-        async with asyncio.timeout(seconds):
-            return await work
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(bounded())
 
 
 class Memory(dict[str, str]):

@@ -1,11 +1,8 @@
-"""A plugin source by the name of its class, and a loop with a deadline."""
+"""A plugin source by the name of its class."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-import uvloop
 from tests.sources.plugin.plugin_parts import Make, config_of
 from tests.toolboxes import toolbox
 
@@ -21,12 +18,3 @@ def make() -> Make:
         return PluginSource(config, load_handler(config), toolbox(Pool()))
 
     return make
-
-
-@pytest.fixture
-def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    async def bounded(main: Coroutine[Any, Any, Any]) -> Any:
-        async with asyncio.timeout(20):
-            return await main
-
-    return lambda main: uvloop.run(bounded(main))

@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,8 +23,6 @@ from agent_gate.sources.plugin import SOURCE, PluginSource
 from agent_gate.sources.plugin import source as source_module
 from agent_gate.sources.plugin import worker as worker_module
 from agent_gate.sources.plugin.loading import load_handler
-
-Run = Callable[[Any], Any]
 
 
 async def test_a_plugin_gets_its_configuration_and_its_tools_and_answers(make: Make) -> None:
@@ -127,25 +124,22 @@ async def test_a_cancellation_reaches_a_coroutine(make: Make) -> None:
         ("Mistaken", ""),
     ],
 )
-def test_a_plugin_that_crashes_answers_the_next_call_and_tells_no_secret(
-    make: Make, run: Run, name: str, how: str, caplog: pytest.LogCaptureFixture
+async def test_a_plugin_that_crashes_answers_the_next_call_and_tells_no_secret(
+    make: Make, name: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.ERROR):
         async with make(name) as source:
             for _ in range(2):
                 with pytest.raises(UpstreamError) as caught:
                     await source.answer(await job(source, arguments={"how": how}))
                 assert "hunter2" not in caught.value.message
                 assert caught.value.message.startswith("p failed (")
-
-    with caplog.at_level(logging.ERROR):
-        run(main())
     assert any(record.exc_info for record in caplog.records)
 
 
 @pytest.mark.parametrize("name", ["Blocking", "BlockingLoop", "Cancellable"])
-def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
-    make: Make, run: Run, name: str, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
+    make: Make, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_module, "CLOSE_SECONDS", 0.01)
     monkeypatch.setattr(worker_module, "STOP_SECONDS", 0.01)
@@ -154,24 +148,21 @@ def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
     plugins.Blocking.go_on.clear()
     plugins.BlockingLoop.go_on.clear()
 
-    async def main() -> None:
+    try:
         async with make(name) as source:
             work = asyncio.create_task(source.answer(await job(source)))
             await until(plugin.begun.is_set)
         with pytest.raises(OutcomeUnknown, match="stopped while work ran"):
             await work
-
-    try:
-        run(main())
     finally:
         plugins.Blocking.go_on.set()
         plugins.BlockingLoop.go_on.set()
 
 
-def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(make: Make, run: Run) -> None:
+async def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(make: Make) -> None:
     plugins.Blocking.go_on.clear()
 
-    async def main() -> None:
+    try:
         async with make("Blocking", options={"concurrency": 1}) as source:
             first = asyncio.create_task(source.answer(await job(source)))
             await until(lambda: plugins.Blocking.running == 1)
@@ -181,9 +172,6 @@ def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(
             await first
         with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
             await second
-
-    try:
-        run(main())
     finally:
         plugins.Blocking.go_on.set()
 
@@ -339,8 +327,8 @@ def test_a_plugin_that_wants_to_end_the_process_when_imported_is_a_config_error(
         "async def health_check(self): return Odd()",
     ],
 )
-def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
-    run: Run, monkeypatch: pytest.MonkeyPatch, place: str, end: str
+async def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
+    monkeypatch: pytest.MonkeyPatch, place: str, end: str
 ) -> None:
     monkeypatch.setattr(source_module, "HEALTH_SECONDS", 0.01)
     space: dict[str, Any] = {}
@@ -349,21 +337,18 @@ def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
     body = f"class Plain(Base):\n    {place.format(end=end)}\n"
     exec(base + odd + body, space)
 
-    async def main() -> None:
-        made = PluginSource(config_of("Good"), space["Plain"], toolbox(Pool()))
-        async with made as source:
-            try:
-                await source.connect()
-            except DependencyUnavailable:
-                return
-            watching = asyncio.ensure_future(source.watch())
-            with suppress(GatewayError):
-                await source.answer(await job(source))
-            if "health" in place:
-                await until(lambda: source.unwell)
-            watching.cancel()
-
-    run(main())
+    made = PluginSource(config_of("Good"), space["Plain"], toolbox(Pool()))
+    async with made as source:
+        try:
+            await source.connect()
+        except DependencyUnavailable:
+            return
+        watching = asyncio.ensure_future(source.watch())
+        with suppress(GatewayError):
+            await source.answer(await job(source))
+        if "health" in place:
+            await until(lambda: source.unwell)
+        watching.cancel()
 
 
 def test_the_entry_point_makes_a_source_for_python_services_only() -> None:
