@@ -1,13 +1,11 @@
 """A gateway inside the test's own event loop with a real HTTP API behind it, and a bare agent to talk to it."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import uvloop
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
 from tests.waiting import until
 from websockets.asyncio.client import ClientConnection, connect
@@ -71,14 +69,6 @@ def write(folder: Path, api: Api) -> Path:
     for name, text in files(api).items():
         (folder / name).write_text(text)
     return folder / "config.yaml"
-
-
-def run(main: Coroutine[Any, Any, Any], seconds: float = 20) -> Any:
-    async def bounded() -> Any:
-        async with asyncio.timeout(seconds):
-            return await main
-
-    return uvloop.run(bounded())
 
 
 class Home:

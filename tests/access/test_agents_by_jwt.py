@@ -88,12 +88,12 @@ def test_nothing_of_a_token_is_stored_or_logged(started, issuer):
     assert [path for path in files if signature in path.read_bytes()] == []
 
 
-def test_a_connection_ends_when_its_token_ends_or_its_entry_goes(tmp_path, issuer):
+async def test_a_connection_ends_when_its_token_ends_or_its_entry_goes(tmp_path, issuer):
     issuer.publish(first=EC, second=RSA)
     more = JWT.format(issuer=issuer.url, audience=AUDIENCE, jwks=issuer.jwks_url)
     with house(tmp_path, more) as (gateway, _api):
         wait_until(lambda: read(gateway, issuer.token()).status == 200)
-        asyncio.run(until_both_ended(gateway, issuer))
+        await until_both_ended(gateway, issuer)
         assert read(gateway, issuer.token()).status == 401
 
 

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.eras.era_agents import agent, new_key, noted, run, text
+from tests.eras.era_agents import agent, new_key, noted, text
 from tests.gateway import TOKEN, running
 from tests.postgres import server as postgres
 from tests.waiting import until, wait_until
@@ -53,33 +53,25 @@ def pair(tmp_path_factory):
 
 
 @PAIRS
-def test_progress_and_questions_reach_the_caller_and_its_answers_the_server(pair, client, server):
-    async def scenario():
-        for _ in range(OFTEN):
-            async with agent(pair, client) as one:
-                assert text(await one.call(f"{server}__steps")) == "all steps done"
-                assert one.progress == [(step, 4, f"step {step}") for step in (1, 2, 3, 4)]
-                assert text(await one.call(f"{server}__elicit")) == "hello Ada"
-                assert text(await one.call(f"{server}__sample")) == "the model says Paris"
-                assert one.asked == ["Who are you?", "What is the capital of France?"]
-
-    run(scenario)
+async def test_progress_and_questions_reach_the_caller_and_its_answers_the_server(pair, client, server):
+    for _ in range(OFTEN):
+        async with agent(pair, client) as one:
+            assert text(await one.call(f"{server}__steps")) == "all steps done"
+            assert one.progress == [(step, 4, f"step {step}") for step in (1, 2, 3, 4)]
+            assert text(await one.call(f"{server}__elicit")) == "hello Ada"
+            assert text(await one.call(f"{server}__sample")) == "the model says Paris"
+            assert one.asked == ["Who are you?", "What is the capital of France?"]
 
 
 @PAIRS
-def test_a_call_that_is_cancelled_is_cancelled_at_the_server(pair, client, server):
+async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(pair, client, server):
     key = new_key()
 
-    async def scenario():
-        for times in range(1, OFTEN + 1):
-            async with agent(pair, client) as one:
-                call = asyncio.create_task(one.call(f"{server}__wait", key=key))
-                await until(lambda times=times: noted(pair, "began", key) == times, "the call's start")
-                call.cancel()
-                with suppress(asyncio.CancelledError):
-                    await call
-                assert await until(
-                    lambda times=times: noted(pair, "cancelled", key) == times, "its cancellation"
-                )
-
-    run(scenario)
+    for times in range(1, OFTEN + 1):
+        async with agent(pair, client) as one:
+            call = asyncio.create_task(one.call(f"{server}__wait", key=key))
+            await until(lambda times=times: noted(pair, "began", key) == times, "the call's start")
+            call.cancel()
+            with suppress(asyncio.CancelledError):
+                await call
+            assert await until(lambda times=times: noted(pair, "cancelled", key) == times, "its cancellation")

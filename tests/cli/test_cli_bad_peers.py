@@ -1,6 +1,5 @@
 """The command against peers that are no gateway, or a bad one: it ends in time, with its code, and says what is known."""
 
-import asyncio
 import json
 import os
 import pty
@@ -481,14 +480,11 @@ def test_a_detached_call_that_is_denied_is_an_error(gateway: Gateway) -> None:
     assert "Denied by policy" in err
 
 
-def test_the_python_client_ends_within_its_patience() -> None:
+async def test_the_python_client_ends_within_its_patience() -> None:
     from agent_gate import Client
     from agent_gate.errors import CallTimeout
 
-    async def main(port: int) -> None:
+    with websocket_peer(lambda _connection, _message: None) as port:
         async with Client(f"ws://127.0.0.1:{port}", TOKEN, patience=0.5) as client:
             with pytest.raises(CallTimeout):
                 await client.tools()
-
-    with websocket_peer(lambda _connection, _message: None) as port:
-        asyncio.run(main(port))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.gateway import TOKEN, Api, HeldReply, running
 from tests.waiting import until
-from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, files, run, started
+from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, files, started
 
 from agent_gate import Client, SyncClient
 from agent_gate.client.wire import WireError
@@ -178,43 +178,39 @@ async def test_a_client_waits_longer_each_time_and_never_in_step_with_others(
         await client.close()
 
 
-def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        with running(tmp_path, files(api), "--insecure") as gateway:
-            port = gateway.url.rpartition(":")[2]
-            async with Client(gateway.url, TOKEN) as client:
-                call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-                await until(lambda: gateway.admin.get("/api/approvals"))
-                await asyncio.to_thread(gateway.kill)
-                gateway.options = ("--insecure", "--port", port)
-                await asyncio.to_thread(gateway.start)
-                await asyncio.to_thread(gateway.answer)
-                assert (await call)["path"] == "/turn_on"
-                assert len(api.requests) == 1
-
-    run(main(), 40)
+async def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) -> None:
+    with running(tmp_path, files(api), "--insecure") as gateway:
+        port = gateway.url.rpartition(":")[2]
+        async with Client(gateway.url, TOKEN) as client:
+            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+            await until(lambda: gateway.admin.get("/api/approvals"))
+            await asyncio.to_thread(gateway.kill)
+            gateway.options = ("--insecure", "--port", port)
+            await asyncio.to_thread(gateway.start)
+            await asyncio.to_thread(gateway.answer)
+            assert (await call)["path"] == "/turn_on"
+            assert len(api.requests) == 1
 
 
-def test_what_a_gateway_refuses_because_it_stops_is_sent_to_the_next_one(tmp_path: Path, api: Api) -> None:
+async def test_what_a_gateway_refuses_because_it_stops_is_sent_to_the_next_one(
+    tmp_path: Path, api: Api
+) -> None:
     held = api.replies["/states/sensor.temp"] = HeldReply()
 
-    async def main() -> None:
-        with running(tmp_path, files(api), "--insecure") as gateway:
-            port = gateway.url.rpartition(":")[2]
-            async with Client(gateway.url, TOKEN) as client:
-                first = asyncio.create_task(client.call("get_state", ALLOWED))
-                await until(held.arrived.is_set)
-                gateway.process.send_signal(signal.SIGTERM)
-                await until(lambda: gateway.request("GET", "/ready", token=None).status == 503)
-                late = client.start("forecast", {})
-                held.go_on.set()
-                assert (await first)["path"] == "/states/sensor.temp"
-                await asyncio.to_thread(gateway.stop)
-                gateway.options = ("--insecure", "--port", port)
-                await asyncio.to_thread(gateway.start)
-                assert (await client.reply(late)).data["path"].startswith("/forecast")
-
-    run(main(), 40)
+    with running(tmp_path, files(api), "--insecure") as gateway:
+        port = gateway.url.rpartition(":")[2]
+        async with Client(gateway.url, TOKEN) as client:
+            first = asyncio.create_task(client.call("get_state", ALLOWED))
+            await until(held.arrived.is_set)
+            gateway.process.send_signal(signal.SIGTERM)
+            await until(lambda: gateway.request("GET", "/ready", token=None).status == 503)
+            late = client.start("forecast", {})
+            held.go_on.set()
+            assert (await first)["path"] == "/states/sensor.temp"
+            await asyncio.to_thread(gateway.stop)
+            gateway.options = ("--insecure", "--port", port)
+            await asyncio.to_thread(gateway.start)
+            assert (await client.reply(late)).data["path"].startswith("/forecast")
 
 
 async def test_without_reconnecting_a_lost_connection_is_unreachable(tmp_path: Path, api: Api) -> None:
@@ -412,30 +408,27 @@ def test_scripts_without_asyncio_have_the_same_client(tmp_path: Path, api: Api) 
         pass
 
 
-def test_the_certificate_is_trusted_by_file_or_fingerprint_and_by_nothing_else(
+async def test_the_certificate_is_trusted_by_file_or_fingerprint_and_by_nothing_else(
     tmp_path: Path, api: Api
 ) -> None:
-    async def main() -> None:
-        with running(tmp_path, files(api)) as gateway:
-            pin = gateway.announced["fingerprint"]
-            ca = tmp_path / "data" / "tls" / "gateway.crt"
-            assert gateway.url.startswith("https://")
-            for trust in (
-                {"ca": ca},
-                {"fingerprint": pin},
-                {"fingerprint": pin.removeprefix("sha256:").upper()},
-            ):
-                async with Client(gateway.url, TOKEN, **trust) as client:
-                    assert (await client.call("get_state", ALLOWED))["path"] == "/states/sensor.temp"
-            with pytest.raises(Unreachable, match=r"self.signed.*\n.*--ca FILE"):
-                async with Client(gateway.url, TOKEN):
-                    pass
-            with pytest.raises(Unreachable, match="not the one with this fingerprint"):
-                async with Client(gateway.url, TOKEN, fingerprint="sha256:" + "0" * 64):
-                    pass
-            assert TOKEN not in gateway.stderr
-
-    run(main(), 40)
+    with running(tmp_path, files(api)) as gateway:
+        pin = gateway.announced["fingerprint"]
+        ca = tmp_path / "data" / "tls" / "gateway.crt"
+        assert gateway.url.startswith("https://")
+        for trust in (
+            {"ca": ca},
+            {"fingerprint": pin},
+            {"fingerprint": pin.removeprefix("sha256:").upper()},
+        ):
+            async with Client(gateway.url, TOKEN, **trust) as client:
+                assert (await client.call("get_state", ALLOWED))["path"] == "/states/sensor.temp"
+        with pytest.raises(Unreachable, match=r"self.signed.*\n.*--ca FILE"):
+            async with Client(gateway.url, TOKEN):
+                pass
+        with pytest.raises(Unreachable, match="not the one with this fingerprint"):
+            async with Client(gateway.url, TOKEN, fingerprint="sha256:" + "0" * 64):
+                pass
+        assert TOKEN not in gateway.stderr
 
 
 def test_importing_the_client_brings_nothing_heavy_along() -> None:

@@ -27,7 +27,7 @@ def host(gateway, **more):
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
-def test_everything_passes_between_a_python_host_and_the_gateway(gateway, mode):
+async def test_everything_passes_between_a_python_host_and_the_gateway(gateway, mode):
     seen = {"progress": [], "log": []}
 
     async def progressed(progress, total, message):
@@ -44,31 +44,28 @@ def test_everything_passes_between_a_python_host_and_the_gateway(gateway, mode):
             role="assistant", content=types.TextContent(text="because"), model="m"
         )
 
-    async def main() -> None:
-        async with Client(
-            host(gateway),
-            mode=mode,
-            logging_callback=logged,
-            log_level="info",
-            elicitation_callback=elicited,
-            sampling_callback=sampled,
-        ) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["echo", "progress"]
-            result = await client.call_tool("echo", {"text": "ü", "list": [1, None]})
-            assert result.content[0].text == "echo: {'text': 'ü', 'list': [1, None]}"
-            await client.call_tool("progress", progress_callback=progressed)
-            await client.call_tool("log")
-            assert (await client.call_tool("elicit")).content[0].text == "hello Ada"
-            if mode == "legacy":
-                assert (await client.call_tool("sample")).content[0].text == "model: because"
-            assert (await client.call_tool("mirror", {"region": "eu"})).content[
-                0
-            ].text == "mirror: {'region': 'eu'}"
-            assert (await client.read_resource("note://one")).contents[0].text == "é note"
-            prompt = await client.get_prompt("greet", {"who": "Bob"})
-            assert prompt.messages[0].content.text == "Greet Bob"
-
-    asyncio.run(main())
+    async with Client(
+        host(gateway),
+        mode=mode,
+        logging_callback=logged,
+        log_level="info",
+        elicitation_callback=elicited,
+        sampling_callback=sampled,
+    ) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["echo", "progress"]
+        result = await client.call_tool("echo", {"text": "ü", "list": [1, None]})
+        assert result.content[0].text == "echo: {'text': 'ü', 'list': [1, None]}"
+        await client.call_tool("progress", progress_callback=progressed)
+        await client.call_tool("log")
+        assert (await client.call_tool("elicit")).content[0].text == "hello Ada"
+        if mode == "legacy":
+            assert (await client.call_tool("sample")).content[0].text == "model: because"
+        assert (await client.call_tool("mirror", {"region": "eu"})).content[
+            0
+        ].text == "mirror: {'region': 'eu'}"
+        assert (await client.read_resource("note://one")).contents[0].text == "é note"
+        prompt = await client.get_prompt("greet", {"who": "Bob"})
+        assert prompt.messages[0].content.text == "Greet Bob"
     assert [step[0] for step in seen["progress"]] == [1, 2, 3]
     assert seen["log"] == ["a line"]
 

@@ -1,6 +1,5 @@
 """Whom the bridge trusts over TLS, and whom it says it is."""
 
-import asyncio
 import json
 
 import pytest
@@ -37,25 +36,23 @@ async def asked(tmp_path, *options, secure=True, **env):
 
 
 @pytest.mark.parametrize("options", [("--ca", "{cert}"), ("--fingerprint", "{fingerprint}")])
-def test_a_gateway_with_its_own_certificate_is_trusted_when_told_so(tmp_path, options):
-    answer = asyncio.run(asked(tmp_path, *options, AGENT_TOKEN="t1"))
+async def test_a_gateway_with_its_own_certificate_is_trusted_when_told_so(tmp_path, options):
+    answer = await asked(tmp_path, *options, AGENT_TOKEN="t1")
     assert answer["result"] == {"authorization": "Bearer t1"}
 
 
 @pytest.mark.parametrize("options", [(), ("--fingerprint", "sha256:" + "00" * 32)])
-def test_any_other_certificate_is_refused_at_once(tmp_path, options):
-    answer = asyncio.run(asked(tmp_path, *options, AGENT_TOKEN="t1"))
+async def test_any_other_certificate_is_refused_at_once(tmp_path, options):
+    answer = await asked(tmp_path, *options, AGENT_TOKEN="t1")
     assert "certificate" in answer["error"]["message"]
 
 
-def test_the_token_can_come_from_a_file(tmp_path):
+async def test_the_token_can_come_from_a_file(tmp_path):
     (tmp_path / "token").write_text("from-file\n")
-    answer = asyncio.run(
-        asked(tmp_path, "--token-file", str(tmp_path / "token"), secure=False, AGENT_TOKEN="no")
-    )
+    answer = await asked(tmp_path, "--token-file", str(tmp_path / "token"), secure=False, AGENT_TOKEN="no")
     assert answer["result"] == {"authorization": "Bearer from-file"}
 
 
-def test_a_refused_token_is_an_error_that_says_what_to_set(tmp_path):
-    answer = asyncio.run(asked(tmp_path, secure=False, AGENT_TOKEN="wrong"))
+async def test_a_refused_token_is_an_error_that_says_what_to_set(tmp_path):
+    answer = await asked(tmp_path, secure=False, AGENT_TOKEN="wrong")
     assert answer["error"]["message"].endswith("Invalid token. Set AGENT_TOKEN to the agent's token")

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests import postgres
 from tests.cluster.several import Several
-from tests.eras.era_agents import agent, new_key, run, text
+from tests.eras.era_agents import agent, new_key, text
 from tests.gateway import Api
 from tests.waiting import until, wait_until
 
@@ -78,77 +78,59 @@ def fresh(tmp_path):
 
 
 @PAIRS
-def test_progress_arrives_in_order_and_before_the_result(gates, client, server):
-    async def scenario():
-        async with agent(gates.two, client) as one:
-            result = await one.call(f"{server}__steps")
-            assert text(result) == "all steps done"
-            assert one.progress == [(step, 4, f"step {step}") for step in (1, 2, 3, 4)]
-
-    run(scenario)
+async def test_progress_arrives_in_order_and_before_the_result(gates, client, server):
+    async with agent(gates.two, client) as one:
+        result = await one.call(f"{server}__steps")
+        assert text(result) == "all steps done"
+        assert one.progress == [(step, 4, f"step {step}") for step in (1, 2, 3, 4)]
 
 
 @PAIRS
-def test_the_answers_of_the_clients_person_and_model_reach_the_servers_result(gates, client, server):
-    async def scenario():
-        async with agent(gates.two, client) as one:
-            assert text(await one.call(f"{server}__elicit")) == "hello Ada"
-            assert text(await one.call(f"{server}__sample")) == "the model says Paris"
-            assert one.asked == ["Who are you?", "What is the capital of France?"]
-
-    run(scenario)
+async def test_the_answers_of_the_clients_person_and_model_reach_the_servers_result(gates, client, server):
+    async with agent(gates.two, client) as one:
+        assert text(await one.call(f"{server}__elicit")) == "hello Ada"
+        assert text(await one.call(f"{server}__sample")) == "the model says Paris"
+        assert one.asked == ["Who are you?", "What is the capital of France?"]
 
 
 @PAIRS
-def test_several_questions_of_one_call_are_asked_one_after_the_other(gates, client, server):
+async def test_several_questions_of_one_call_are_asked_one_after_the_other(gates, client, server):
     key = new_key()
 
-    async def scenario():
-        async with agent(gates.two, client) as one:
-            assert text(await one.call(f"{server}__two_rounds", key=key)) == "Ada likes green"
-            assert one.asked == ["Who are you?", "Which colour?"]
-
-    run(scenario)
+    async with agent(gates.two, client) as one:
+        assert text(await one.call(f"{server}__two_rounds", key=key)) == "Ada likes green"
+        assert one.asked == ["Who are you?", "Which colour?"]
     assert gates.noted("rounds", key) == (3 if server == "modern" else 1)
 
 
 @PAIRS
-def test_a_question_that_the_clients_person_refuses_is_declined(gates, client, server):
-    async def scenario():
-        async with agent(gates.two, client, action="decline") as one:
-            assert text(await one.call(f"{server}__elicit")) == "declined by decline"
-
-    run(scenario)
+async def test_a_question_that_the_clients_person_refuses_is_declined(gates, client, server):
+    async with agent(gates.two, client, action="decline") as one:
+        assert text(await one.call(f"{server}__elicit")) == "declined by decline"
 
 
 @PAIRS
-def test_a_question_that_nobody_can_answer_is_refused_and_the_call_ends(gates, client, server):
-    async def scenario():
-        async with agent(gates.two, client, can_answer=False) as one:
-            async with asyncio.timeout(10):
-                with suppress(Exception):
-                    assert "hello" not in text(await one.call(f"{server}__elicit"))
-
-    run(scenario)
+async def test_a_question_that_nobody_can_answer_is_refused_and_the_call_ends(gates, client, server):
+    said = ""
+    async with agent(gates.two, client, can_answer=False) as one, asyncio.timeout(10):
+        with suppress(Exception):
+            said = text(await one.call(f"{server}__elicit"))
+    assert "hello" not in said
     wait_until(lambda: not gates.ask("SELECT id FROM errands"))
 
 
 @PAIRS
-def test_a_call_that_is_cancelled_is_cancelled_at_the_server_and_its_outcome_is_unknown(
+async def test_a_call_that_is_cancelled_is_cancelled_at_the_server_and_its_outcome_is_unknown(
     gates, client, server
 ):
     key = new_key()
-
-    async def scenario():
-        async with agent(gates.two, client) as one:
-            call = asyncio.create_task(one.call(f"{server}__wait", key=key))
-            await until(lambda: gates.noted("began", key), "the call's start")
-            call.cancel()
-            with suppress(asyncio.CancelledError):
-                await call
-            await until(lambda: gates.noted("cancelled", key), "the cancellation at the server")
-
-    run(scenario)
+    async with agent(gates.two, client) as one:
+        calling = asyncio.create_task(one.call(f"{server}__wait", key=key))
+        await until(lambda: gates.noted("began", key), "the call's start")
+        calling.cancel()
+        with suppress(asyncio.CancelledError):
+            await calling
+        await until(lambda: gates.noted("cancelled", key), "the cancellation at the server")
     [call] = {row["call"] for row in gates.two.admin.get(f"/api/calls?text={key}")["rows"]}
     assert wait_until(lambda: gates.two.story(call) == ["dispatching", "unknown"])
     gates.ask("DELETE FROM errands RETURNING id")
@@ -162,88 +144,75 @@ CREATE TRIGGER overhearing AFTER INSERT ON words FOR EACH ROW EXECUTE FUNCTION o
 """
 
 
-def test_what_is_said_between_gateways_is_sealed_and_its_rows_are_gone_when_it_was_heard(gates):
+async def test_what_is_said_between_gateways_is_sealed_and_its_rows_are_gone_when_it_was_heard(gates):
     with psycopg.connect(gates.database, autocommit=True) as connection:
         connection.execute(OVERHEAR)
 
-    async def scenario():
-        async with agent(gates.two, "handshake", name="somebody in particular") as one:
-            assert text(await one.call("handshake__elicit")) == "hello somebody in particular"
-
-    run(scenario)
+    async with agent(gates.two, "handshake", name="somebody in particular") as one:
+        assert text(await one.call("handshake__elicit")) == "hello somebody in particular"
     heard = [bytes(body) for (body,) in gates.ask("SELECT body FROM overheard")]
     assert len(heard) >= 2
     assert not any(b"particular" in body or b"Who are you" in body for body in heard)
     wait_until(lambda: not gates.ask("SELECT seq FROM words"))
 
 
-def test_a_call_that_waits_on_one_gateway_for_its_callers_answer_goes_on_when_that_comes_to_the_other(gates):
+async def test_a_call_that_waits_on_one_gateway_for_its_callers_answer_goes_on_when_that_comes_to_the_other(
+    gates,
+):
     """A client of the modern revision comes back with its answer; a server of the older ones waits for it meanwhile."""
 
-    async def scenario():
-        async with agent(gates.one, "modern") as first, agent(gates.two, "modern") as second:
-            asked = await first.leg("plain__elicit")
-            [(name, question)] = asked["inputRequests"].items()
-            assert question["params"]["message"] == "Who are you?"
-            said = {
-                "requestState": asked["requestState"],
-                "inputResponses": {name: {"action": "accept", "content": {"name": "Ada"}}},
-            }
-            told = await second.leg("plain__elicit", said)
-            assert told["content"][0]["text"] == "hello Ada"
-            again = await second.leg("plain__elicit", said)
-            assert again["content"][0]["text"] == "hello Ada"
-
-    run(scenario)
+    async with agent(gates.one, "modern") as first, agent(gates.two, "modern") as second:
+        asked = await first.leg("plain__elicit")
+        [(name, question)] = asked["inputRequests"].items()
+        assert question["params"]["message"] == "Who are you?"
+        said = {
+            "requestState": asked["requestState"],
+            "inputResponses": {name: {"action": "accept", "content": {"name": "Ada"}}},
+        }
+        told = await second.leg("plain__elicit", said)
+        assert told["content"][0]["text"] == "hello Ada"
+        again = await second.leg("plain__elicit", said)
+        assert again["content"][0]["text"] == "hello Ada"
 
 
-def test_a_question_to_a_caller_whose_gateway_died_is_declined_and_the_server_goes_on(fresh):
-    async def scenario():
-        with suppress(Exception):
-            async with agent(fresh.two, "handshake", thinks=asyncio.Event()) as one:
-                call = asyncio.create_task(one.call("handshake__elicit"))
-                await until(lambda: one.asked, "the question")
-                fresh.kill("two")
-                call.cancel()
-
-    run(scenario)
+async def test_a_question_to_a_caller_whose_gateway_died_is_declined_and_the_server_goes_on(fresh):
+    with suppress(Exception):
+        async with agent(fresh.two, "handshake", thinks=asyncio.Event()) as one:
+            call = asyncio.create_task(one.call("handshake__elicit"))
+            await until(lambda: one.asked, "the question")
+            fresh.kill("two")
+            call.cancel()
     wait_until(lambda: fresh.ask("SELECT state FROM errands") == [("done",)])
     assert fresh.one.call("handshake__steps").status == 200
 
 
-def test_a_call_whose_server_died_with_its_gateway_while_its_caller_was_asked_is_unknown(fresh):
-    async def scenario():
-        async with agent(fresh.two, "handshake", thinks=asyncio.Event()) as one:
-            call = asyncio.create_task(one.call("handshake__elicit"))
-            await until(lambda: one.asked, "the question")
-            fresh.kill("one")
-            told = await call
-            assert told.is_error
-            assert "stopped while it ran this call" in text(told)
-
-    run(scenario)
+async def test_a_call_whose_server_died_with_its_gateway_while_its_caller_was_asked_is_unknown(fresh):
+    async with agent(fresh.two, "handshake", thinks=asyncio.Event()) as one:
+        call = asyncio.create_task(one.call("handshake__elicit"))
+        await until(lambda: one.asked, "the question")
+        fresh.kill("one")
+        told = await call
+        assert told.is_error
+        assert "stopped while it ran this call" in text(told)
 
 
-def test_a_line_between_gateways_hears_each_word_once_in_its_order_and_nothing_that_was_altered():
+async def test_a_line_between_gateways_hears_each_word_once_in_its_order_and_nothing_that_was_altered():
     said = []
 
     class Words:
         async def say(self, word):
             said.append(word.body)
 
-    async def scenario():
-        key = SealingKey(b"k" * 32)
-        near, far = (
-            ErrandLine(Words(), key, "errand-1", me, other) for me, other in (("one", "two"), ("two", "one"))
-        )
-        for number in (1, 2):
-            near.say(ErrandMessage(kind=NOTE, number=number))
-            await near.wait_said()
-        assert far.hear(said[1]) == ()
-        assert far.hear(said[0][:-1]) == ()
-        assert near.hear(said[0]) == ()
-        assert [one.number for one in far.hear(said[0])] == [1]
-        assert far.hear(said[0]) == ()
-        assert [one.number for one in far.hear(said[1])] == [2]
-
-    run(scenario)
+    key = SealingKey(b"k" * 32)
+    near, far = (
+        ErrandLine(Words(), key, "errand-1", me, other) for me, other in (("one", "two"), ("two", "one"))
+    )
+    for number in (1, 2):
+        near.say(ErrandMessage(kind=NOTE, number=number))
+        await near.wait_said()
+    assert far.hear(said[1]) == ()
+    assert far.hear(said[0][:-1]) == ()
+    assert near.hear(said[0]) == ()
+    assert [one.number for one in far.hear(said[0])] == [1]
+    assert far.hear(said[0]) == ()
+    assert [one.number for one in far.hear(said[1])] == [2]

@@ -15,14 +15,6 @@ from tests.waiting import until
 MODES = {"handshake": "legacy", "modern": "2026-07-28"}
 
 
-def run(scenario):
-    async def bounded():
-        async with asyncio.timeout(60):
-            await scenario()
-
-    asyncio.run(bounded())
-
-
 async def cancel(gateway, call, key):
     """Cancel a call that has begun at its server, which hears of it."""
     call.cancel()

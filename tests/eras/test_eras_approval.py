@@ -4,7 +4,7 @@ import asyncio
 from itertools import product
 
 import pytest
-from tests.eras.era_agents import agent, new_key, noted, run, story, text
+from tests.eras.era_agents import agent, new_key, noted, story, text
 from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -32,94 +32,78 @@ def asked(gateway, key):
 
 
 @CELLS
-def test_a_person_is_asked_once_however_many_rounds_the_call_takes(gateway, client, server, transport):
+async def test_a_person_is_asked_once_however_many_rounds_the_call_takes(gateway, client, server, transport):
     key = new_key()
 
-    async def scenario():
-        async with agent(gateway, client) as one:
-            call = asyncio.create_task(one.call(f"{server}_{transport}__two_rounds", key=key))
-            await approve(gateway, key)
-            assert text(await call) == "Ada likes green"
-            assert one.asked == ["Who are you?", "Which colour?"]
-            assert asked(gateway, key) == 1
-            assert questions(gateway, key) == []
-
-    run(scenario)
+    async with agent(gateway, client) as one:
+        call = asyncio.create_task(one.call(f"{server}_{transport}__two_rounds", key=key))
+        await approve(gateway, key)
+        assert text(await call) == "Ada likes green"
+        assert one.asked == ["Who are you?", "Which colour?"]
+        assert asked(gateway, key) == 1
+        assert questions(gateway, key) == []
 
 
 @pytest.mark.parametrize("server", ERAS)
-def test_a_person_is_asked_once_when_the_rounds_go_through_tool_execute(gateway, server):
+async def test_a_person_is_asked_once_when_the_rounds_go_through_tool_execute(gateway, server):
     key = new_key()
 
-    async def scenario():
-        async with agent(gateway, "modern", "/gateway") as one:
-            call = asyncio.create_task(one.execute(f"{server}_http:two_rounds", key=key))
-            await approve(gateway, key)
-            assert "Ada likes green" in text(await call)
-            assert asked(gateway, key) == 1
-
-    run(scenario)
+    async with agent(gateway, "modern", "/gateway") as one:
+        call = asyncio.create_task(one.execute(f"{server}_http:two_rounds", key=key))
+        await approve(gateway, key)
+        assert "Ada likes green" in text(await call)
+        assert asked(gateway, key) == 1
 
 
 @pytest.mark.parametrize("client", ERAS)
-def test_the_same_call_made_anew_is_asked_about_anew(gateway, client):
+async def test_the_same_call_made_anew_is_asked_about_anew(gateway, client):
     key = new_key()
 
-    async def scenario():
-        async with agent(gateway, client) as one:
-            for times in 1, 2:
-                call = asyncio.create_task(one.call("modern_http__two_rounds", key=key))
-                await approve(gateway, key)
-                assert text(await call) == "Ada likes green"
-                assert asked(gateway, key) == times
-
-    run(scenario)
-
-
-def test_a_round_that_is_sent_twice_runs_once(gateway):
-    key = new_key()
-
-    async def scenario():
-        async with agent(gateway, "modern") as one:
-            call = asyncio.create_task(one.leg("modern_http__two_rounds", key=key))
+    async with agent(gateway, client) as one:
+        for times in 1, 2:
+            call = asyncio.create_task(one.call("modern_http__two_rounds", key=key))
             await approve(gateway, key)
-            first = await call
-            answers = {"who": {"action": "accept", "content": {"name": "Ada"}}}
-            again = {"requestState": first["requestState"], "inputResponses": answers}
-            second = await one.leg("modern_http__two_rounds", again, key=key)
-            repeated = await one.leg("modern_http__two_rounds", again, key=key)
-            assert second["inputRequests"] == repeated["inputRequests"]
-            assert list(second["inputRequests"]) == ["colour"]
-            assert noted(gateway, "rounds", key) == 2
-
-    run(scenario)
+            assert text(await call) == "Ada likes green"
+            assert asked(gateway, key) == times
 
 
-def test_a_state_does_not_carry_the_yes_over_to_other_arguments(gateway):
+async def test_a_round_that_is_sent_twice_runs_once(gateway):
     key = new_key()
 
-    async def scenario():
-        async with agent(gateway, "modern") as one:
-            call = asyncio.create_task(one.leg("modern_http__two_rounds", key=key))
-            await approve(gateway, key)
-            state = {"requestState": (await call)["requestState"], "inputResponses": {}}
-            other = new_key()
-            error = await one.leg("modern_http__two_rounds", state, key=other)
-            assert error["code"] == -32602
-            assert not noted(gateway, "rounds", other)
+    async with agent(gateway, "modern") as one:
+        call = asyncio.create_task(one.leg("modern_http__two_rounds", key=key))
+        await approve(gateway, key)
+        first = await call
+        answers = {"who": {"action": "accept", "content": {"name": "Ada"}}}
+        again = {"requestState": first["requestState"], "inputResponses": answers}
+        second = await one.leg("modern_http__two_rounds", again, key=key)
+        repeated = await one.leg("modern_http__two_rounds", again, key=key)
+        assert second["inputRequests"] == repeated["inputRequests"]
+        assert list(second["inputRequests"]) == ["colour"]
+        assert noted(gateway, "rounds", key) == 2
 
-    run(scenario)
+
+async def test_a_state_does_not_carry_the_yes_over_to_other_arguments(gateway):
+    key = new_key()
+
+    async with agent(gateway, "modern") as one:
+        call = asyncio.create_task(one.leg("modern_http__two_rounds", key=key))
+        await approve(gateway, key)
+        state = {"requestState": (await call)["requestState"], "inputResponses": {}}
+        other = new_key()
+        error = await one.leg("modern_http__two_rounds", state, key=other)
+        assert error["code"] == -32602
+        assert not noted(gateway, "rounds", other)
 
 
 @pytest.mark.parametrize(("client", "server"), [*product(ERAS, ERAS)])
-def test_a_client_that_may_approve_is_asked_once_and_then_for_what_the_tool_asks(gateway, client, server):
-    async def scenario():
-        async with agent(gateway, client) as one, agent(gateway, client, "/gateway") as other:
-            assert text(await one.call(f"{server}_http__guarded")) == "hello Ada"
-            assert "hello Ada" in text(await other.execute(f"{server}_stdio:guarded"))
-            for each in one, other:
-                approval, question = each.asked
-                assert "guarded" in approval
-                assert question == "Who are you?"
-
-    run(scenario)
+async def test_a_client_that_may_approve_is_asked_once_and_then_for_what_the_tool_asks(
+    gateway, client, server
+):
+    async with agent(gateway, client) as one, agent(gateway, client, "/gateway") as other:
+        assert text(await one.call(f"{server}_http__guarded")) == "hello Ada"
+        assert "hello Ada" in text(await other.execute(f"{server}_stdio:guarded"))
+        for each in one, other:
+            approval, question = each.asked
+            assert "guarded" in approval
+            assert question == "Who are you?"

@@ -92,13 +92,9 @@ async def followed_call(line: socket.socket, number: int) -> Story:
     return story
 
 
-def measure() -> Story:
-    with TemporaryDirectory() as folder:
-        return asyncio.run(one_call(Path(folder)))
-
-
 if __name__ == "__main__":
-    told = measure()
+    with TemporaryDirectory() as folder:
+        told = asyncio.run(one_call(Path(folder)))
     if "--verbose" in sys.argv:
         for file, function in told.steps:
             print(f"{file:45} {function}")

@@ -24,20 +24,17 @@ async def still_answers(port: int) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_request_that_breaks_off_anywhere_never_runs(tmp_path: Path, era: str) -> None:
-    async def story() -> None:
-        async with running(tmp_path, RULES) as (gateway, upstream, port):
-            data = post("up__echo", {"text": "hello"}, era)
-            for cut in range(1, len(data), 5):
-                async with connected(port) as wire:
-                    wire.send(data[:cut])
-                    await wire.writer.drain()
-            await until(lambda: idle(gateway))
-            assert upstream.calls == []
-            assert await states(gateway) == []
-            await still_answers(port)
-
-    asyncio.run(story())
+async def test_a_request_that_breaks_off_anywhere_never_runs(tmp_path: Path, era: str) -> None:
+    async with running(tmp_path, RULES) as (gateway, upstream, port):
+        data = post("up__echo", {"text": "hello"}, era)
+        for cut in range(1, len(data), 5):
+            async with connected(port) as wire:
+                wire.send(data[:cut])
+                await wire.writer.drain()
+        await until(lambda: idle(gateway))
+        assert upstream.calls == []
+        assert await states(gateway) == []
+        await still_answers(port)
 
 
 def idle(gateway: Gateway) -> bool:
@@ -45,23 +42,20 @@ def idle(gateway: Gateway) -> bool:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_that_leaves_after_its_request_leaves_a_whole_story(tmp_path: Path, era: str) -> None:
+async def test_a_client_that_leaves_after_its_request_leaves_a_whole_story(tmp_path: Path, era: str) -> None:
     """However far the call got: each that was dispatched has exactly one end."""
 
-    async def story() -> None:
-        async with running(tmp_path, RULES) as (gateway, _, port):
-            for turns in range(40):
-                async with connected(port) as wire:
-                    wire.send(post("up__echo", {"text": "hello"}, era))
-                    await wire.writer.drain()
-                    for _ in range(turns):
-                        await asyncio.sleep(0)
-            await until(lambda: idle(gateway))
-            found = await states(gateway)
-            assert found.count(State.DISPATCHING) == len(found) / 2 > 0
-            await still_answers(port)
-
-    asyncio.run(story())
+    async with running(tmp_path, RULES) as (gateway, _, port):
+        for turns in range(40):
+            async with connected(port) as wire:
+                wire.send(post("up__echo", {"text": "hello"}, era))
+                await wire.writer.drain()
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+        await until(lambda: idle(gateway))
+        found = await states(gateway)
+        assert found.count(State.DISPATCHING) == len(found) / 2 > 0
+        await still_answers(port)
 
 
 async def leave_while_running(port: int, upstream: Upstream, era: str) -> None:
@@ -73,32 +67,28 @@ async def leave_while_running(port: int, upstream: Upstream, era: str) -> None:
 @pytest.mark.parametrize(
     ("era", "ends"), [(HANDSHAKE, State.COMPLETED), (MODERN, State.UNKNOWN)], ids=["handshake", "modern"]
 )
-def test_hanging_up_cancels_only_where_the_protocol_says_so(tmp_path: Path, era: str, ends: State) -> None:
-    async def story() -> None:
-        async with running(tmp_path, RULES) as (gateway, upstream, port):
-            await leave_while_running(port, upstream, era)
-            if era == HANDSHAKE:
-                assert len(gateway.calls.running()) == 1
-                upstream.release.set()
-            await until(lambda: idle(gateway))
-            assert await states(gateway) == [State.DISPATCHING, ends]
-            await still_answers(port)
-
-    asyncio.run(story())
-
-
-def test_requests_behind_the_one_that_runs_are_dropped_with_their_client(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with running(tmp_path, RULES) as (gateway, upstream, port):
-            async with connected(port) as wire:
-                wire.send(post("up__slow", {"text": "x"}) + post("up__echo", {"text": "y"}) * 3)
-                await upstream.arrived.wait()
-            await until(lambda: left(gateway))
+async def test_hanging_up_cancels_only_where_the_protocol_says_so(
+    tmp_path: Path, era: str, ends: State
+) -> None:
+    async with running(tmp_path, RULES) as (gateway, upstream, port):
+        await leave_while_running(port, upstream, era)
+        if era == HANDSHAKE:
+            assert len(gateway.calls.running()) == 1
             upstream.release.set()
-            await until(lambda: idle(gateway))
-            assert upstream.calls == ["slow"]
+        await until(lambda: idle(gateway))
+        assert await states(gateway) == [State.DISPATCHING, ends]
+        await still_answers(port)
 
-    asyncio.run(story())
+
+async def test_requests_behind_the_one_that_runs_are_dropped_with_their_client(tmp_path: Path) -> None:
+    async with running(tmp_path, RULES) as (gateway, upstream, port):
+        async with connected(port) as wire:
+            wire.send(post("up__slow", {"text": "x"}) + post("up__echo", {"text": "y"}) * 3)
+            await upstream.arrived.wait()
+        await until(lambda: left(gateway))
+        upstream.release.set()
+        await until(lambda: idle(gateway))
+        assert upstream.calls == ["slow"]
 
 
 def left(gateway: Gateway) -> bool:
@@ -106,17 +96,14 @@ def left(gateway: Gateway) -> bool:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_stopping_lets_a_running_call_end_and_answers_it(tmp_path: Path, era: str) -> None:
-    async def story() -> None:
-        async with running(tmp_path, RULES) as (gateway, upstream, port), connected(port) as wire:
-            wire.send(post("up__slow", {"text": "last"}, era))
-            await upstream.arrived.wait()
-            stopping = asyncio.create_task(gateway.ways_in.mcp.close(10))
-            await asyncio.sleep(0)
-            assert not stopping.done()
-            upstream.release.set()
-            assert code_of((await wire.answer())[1]) == "ok"
-            await stopping
-            assert await states(gateway) == [State.DISPATCHING, State.COMPLETED]
-
-    asyncio.run(story())
+async def test_stopping_lets_a_running_call_end_and_answers_it(tmp_path: Path, era: str) -> None:
+    async with running(tmp_path, RULES) as (gateway, upstream, port), connected(port) as wire:
+        wire.send(post("up__slow", {"text": "last"}, era))
+        await upstream.arrived.wait()
+        stopping = asyncio.create_task(gateway.ways_in.mcp.close(10))
+        await asyncio.sleep(0)
+        assert not stopping.done()
+        upstream.release.set()
+        assert code_of((await wire.answer())[1]) == "ok"
+        await stopping
+        assert await states(gateway) == [State.DISPATCHING, State.COMPLETED]

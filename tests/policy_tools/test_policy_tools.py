@@ -69,29 +69,26 @@ def test_simulating_the_rules_in_force_differs_in_nothing_even_where_a_grant_ans
     assert json.loads(done.stdout) == {"tried": 2, "same": 2, "differences": [], "more": False}
 
 
-def test_simulating_leaves_the_event_loop_to_the_others(tmp_path):
+async def test_simulating_leaves_the_event_loop_to_the_others(tmp_path):
     turned = threading.Event()
 
     def find(_tool_id):
         assert turned.wait(5), "the loop stood still"
 
-    async def story():
-        async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
-            await store.write(step("call", State.DISPATCHING, decision="ask", signature="light(hall)"))
-            admin = SimpleNamespace(
-                record=SimpleNamespace(store=store),
-                clock=SystemClock(),
-                shelf=SimpleNamespace(catalog=SimpleNamespace(find=find)),
-                setup=SimpleNamespace(configuration=Configuration(Options())),
-            )
-            ask = SimpleNamespace(body=lambda: {"text": "rules: []", "since": 0})
-            reply = asyncio.create_task(PolicyTools(admin)._simulate(ask))
-            while not reply.done():
-                await asyncio.sleep(0.01)
-                turned.set()
-            return json.loads((await reply).body)
-
-    assert asyncio.run(story())["tried"] == 1
+    async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
+        await store.write(step("call", State.DISPATCHING, decision="ask", signature="light(hall)"))
+        admin = SimpleNamespace(
+            record=SimpleNamespace(store=store),
+            clock=SystemClock(),
+            shelf=SimpleNamespace(catalog=SimpleNamespace(find=find)),
+            setup=SimpleNamespace(configuration=Configuration(Options())),
+        )
+        ask = SimpleNamespace(body=lambda: {"text": "rules: []", "since": 0})
+        reply = asyncio.create_task(PolicyTools(admin)._simulate(ask))
+        while not reply.done():
+            await asyncio.sleep(0.01)
+            turned.set()
+        assert json.loads((await reply).body)["tried"] == 1
 
 
 def test_rules_are_tried_with_the_variables_that_the_gateway_has(gate, cli):

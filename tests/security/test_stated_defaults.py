@@ -134,21 +134,18 @@ def test_the_doctor_says_that_a_shell_under_the_same_user_could_answer(tmp_path,
     assert len(list(of_same_user({"socket": str(there)}, locked=locked))) == told
 
 
-def test_the_head_of_the_record_is_sealed_every_thousand_rows(tmp_path, caplog):
+async def test_the_head_of_the_record_is_sealed_every_thousand_rows(tmp_path, caplog):
     caplog.set_level(logging.INFO)
 
-    async def story():
-        async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
-            heads = Heads(tmp_path / "audit.head", b"k" * 32)
-            async with Sealer(store, b"k" * 32, heads=heads):
-                await asyncio.gather(*(store.write(step(f"c{number}")) for number in range(1000)))
-                async with asyncio.timeout(20):
-                    while not await store.read("SELECT 1 FROM seals"):
-                        await asyncio.sleep(0)
-                assert await store.read("SELECT seq FROM seals") == [(1000,)]
-            assert heads.known[store.chain].seq == 1000
-
-    asyncio.run(story())
+    async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
+        heads = Heads(tmp_path / "audit.head", b"k" * 32)
+        async with Sealer(store, b"k" * 32, heads=heads):
+            await asyncio.gather(*(store.write(step(f"c{number}")) for number in range(1000)))
+            async with asyncio.timeout(20):
+                while not await store.read("SELECT 1 FROM seals"):
+                    await asyncio.sleep(0)
+            assert await store.read("SELECT seq FROM seals") == [(1000,)]
+        assert heads.known[store.chain].seq == 1000
     assert any(
         getattr(entry, "seq", None) == 1000 or "1000" in entry.getMessage() for entry in caplog.records
     )

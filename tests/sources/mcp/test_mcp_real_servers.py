@@ -98,17 +98,13 @@ async def test_everything_over_stdio_is_asked_and_parked() -> None:
 @pytest.mark.parametrize(("transport", "path"), [("streamableHttp", "/mcp"), ("sse", "/sse")])
 async def test_everything_over_http(transport: str, path: str) -> None:
     port = free_port()
-
-    async def story(url: str) -> None:
-        async with connected(url=url) as made:
+    with listening([*command("everything"), transport], port, path, PORT=str(port)) as upstream:
+        async with connected(url=upstream.url) as made:
             await exercise_everything(made)
             deadline = asyncio.get_running_loop().time() + 10
             prompt = await made.source.forward("prompts/get", {"name": "simple-prompt"}, None, deadline)
             assert b"messages" in prompt
             assert len(made.source.offers("resources")) == 7
-
-    with listening([*command("everything"), transport], port, path, PORT=str(port)) as upstream:
-        await story(upstream.url)
 
 
 async def test_a_real_server_that_restarts_is_noticed_and_met_again() -> None:

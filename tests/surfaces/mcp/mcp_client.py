@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
 from tests.surfaces.mcp.mcp_small import ANNA, SmallGate
 
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
 MODERN = "2026-07-28"
 NEWEST = "2025-11-25"
 META = {

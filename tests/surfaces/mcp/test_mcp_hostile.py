@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.surfaces.mcp.mcp_client import META, MODERN, Run, client_of, encode
+from tests.surfaces.mcp.mcp_client import META, MODERN, client_of, encode
 from tests.surfaces.mcp.mcp_small import ANNA, BERT, Cupboard, small_gate
 
 from agent_gate.core.ports import Clock
@@ -108,31 +108,28 @@ async def test_arguments_nested_too_deep_are_refused_before_anybody_walks_them(t
         assert len(lab.jobs) == 1
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=8), modern=st.booleans())
-def test_no_message_is_the_gateways_own_fault(
-    tmp_path_factory: pytest.TempPathFactory, run: Run, messages: list[Any], modern: bool
+async def test_no_message_is_the_gateways_own_fault(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[Any], modern: bool
 ) -> None:
-    async def main() -> None:
-        lab = Cupboard()
-        lab.tool("echo")
-        async with (
-            small_gate(tmp_path_factory.mktemp("hostile"), lab) as gate,
-            client_of(gate) as client,
-        ):
-            await client.initialize()
-            for message in messages:
-                headers = client.session_headers()
-                if modern:
-                    headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": message["method"]}
-                    if isinstance(message.get("params"), dict):
-                        message["params"]["_meta"] = META
-                reply = await client.send("POST", encode(message), headers)
-                assert reply.status < 500
-                if reply.body and "error" in reply.json:
-                    assert reply.json["error"]["code"] != -32603
-
-    run(main())
+    lab = Cupboard()
+    lab.tool("echo")
+    async with (
+        small_gate(tmp_path_factory.mktemp("hostile"), lab) as gate,
+        client_of(gate) as client,
+    ):
+        await client.initialize()
+        for message in messages:
+            headers = client.session_headers()
+            if modern:
+                headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": message["method"]}
+                if isinstance(message.get("params"), dict):
+                    message["params"]["_meta"] = META
+            reply = await client.send("POST", encode(message), headers)
+            assert reply.status < 500
+            if reply.body and "error" in reply.json:
+                assert reply.json["error"]["code"] != -32603
 
 
 async def test_two_callers_with_the_same_ids_never_get_each_others_answers(tmp_path: Path) -> None:

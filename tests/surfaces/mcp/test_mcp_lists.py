@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.surfaces.mcp.mcp_client import Run, client_of, decode, encode, text_of
+from tests.surfaces.mcp.mcp_client import client_of, decode, encode, text_of
 from tests.surfaces.mcp.mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
 from tests.surfaces.mcp.mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
 from tests.waiting import until
@@ -69,26 +69,23 @@ async def test_a_list_is_made_once_per_catalog(tmp_path: Path) -> None:
         assert gate.surface.lists.page(anna, "full", NEWEST) != first
 
 
-def test_a_long_list_comes_in_pages(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        lab = Cupboard()
-        for number in range(7):
-            lab.tool(f"t{number}")
-        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
-            names, cursor = [], None
-            while True:
-                page = (await client.ask("tools/list", **({"cursor": cursor} if cursor else {}))).result
-                names += [tool["name"] for tool in page["tools"]]
-                cursor = page.get("nextCursor")
-                if cursor is None:
-                    break
-            assert names == [*(f"lab__t{number}" for number in range(7)), "gate_result"]
-            for wrong in "x", "1", "999", "-3", 5:
-                refused = await client.ask("tools/list", cursor=wrong)
-                assert (refused.status, refused.error["code"]) == (200, -32602)
-
+async def test_a_long_list_comes_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "PAGE", 3)
-    run(main())
+    lab = Cupboard()
+    for number in range(7):
+        lab.tool(f"t{number}")
+    async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+        names, cursor = [], None
+        while True:
+            page = (await client.ask("tools/list", **({"cursor": cursor} if cursor else {}))).result
+            names += [tool["name"] for tool in page["tools"]]
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                break
+        assert names == [*(f"lab__t{number}" for number in range(7)), "gate_result"]
+        for wrong in "x", "1", "999", "-3", 5:
+            refused = await client.ask("tools/list", cursor=wrong)
+            assert (refused.status, refused.error["code"]) == (200, -32602)
 
 
 def contexts() -> tuple[Cupboard, Cupboard]:

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.surfaces.mcp.mcp_client import Run, client_of, encode, text_of
+from tests.surfaces.mcp.mcp_client import client_of, encode, text_of
 from tests.surfaces.mcp.mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.calls.meta import MetaTools
@@ -131,19 +131,16 @@ class Slow:
         return Nowhere()
 
 
-def test_nobody_waits_for_tools_to_be_placed_by_meaning(tmp_path: Path, run: Run) -> None:
+async def test_nobody_waits_for_tools_to_be_placed_by_meaning(tmp_path: Path) -> None:
     slow = Slow()
 
-    async def main() -> None:
+    try:
         async with proxy_gate(tmp_path, semantic=lambda: slow) as gate, client_of(gate) as client:
             listed = (await client.ask("tools/list")).result["tools"]
             assert await asyncio.to_thread(slow.begun.wait, 10)
             assert "lab__get" in [tool["name"] for tool in listed]
             async with asyncio.timeout(5):
                 await gate.calls.drain(20)
-
-    try:
-        run(main())
     finally:
         slow.goes_on.set()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.surfaces.mcp.mcp_client import META, Run, client_of, encode
+from tests.surfaces.mcp.mcp_client import META, client_of, encode
 from tests.surfaces.mcp.mcp_small import ALLOW, Cupboard, small_gate
 from tests.surfaces.mcp.test_mcp_stdio import lab, pipe_to
 
@@ -159,10 +159,10 @@ async def broken(job: Job) -> Result:
     return BROKEN
 
 
-def test_a_result_that_cannot_be_shown_is_answered_over_http_and_stdio(
-    tmp_path: Path, run: Run, caplog: pytest.LogCaptureFixture
+async def test_a_result_that_cannot_be_shown_is_answered_over_http_and_stdio(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.ERROR):
         async with small_gate(tmp_path, lab(broken=broken)) as gate, client_of(gate) as client:
             shown = [
                 (await client.call("lab__broken")).result,
@@ -174,9 +174,6 @@ def test_a_result_that_cannot_be_shown_is_answered_over_http_and_stdio(
             assert result["isError"] is True
             assert result["_meta"]["agent-gate/error"]["code"] == "OUTCOME_UNKNOWN"
             assert "Traceback" not in str(result)
-
-    with caplog.at_level(logging.ERROR):
-        run(main())
     assert [record.message.endswith("cannot be shown") for record in caplog.records] == [True] * 3
 
 

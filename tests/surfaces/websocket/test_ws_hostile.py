@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
 from tests.waiting import until
-from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, run, started
+from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, started
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
@@ -96,7 +96,7 @@ def test_every_error_of_the_tree_has_its_code_and_its_whole_form_on_the_wire() -
         assert reply["error"] == {"code": cls.rpc, "message": "It went wrong", "data": error.as_dict()}
 
 
-def test_every_message_with_an_id_is_answered_under_its_id_and_the_connection_survives(
+async def test_every_message_with_an_id_is_answered_under_its_id_and_the_connection_survives(
     tmp_path: Path, api: Api
 ) -> None:
     async def exchange(home: Home, messages: list[dict[str, Any]]) -> None:
@@ -111,18 +111,15 @@ def test_every_message_with_an_id_is_answered_under_its_id_and_the_connection_su
                 assert reply["id"] == message["id"]
                 assert ("result" in reply) != ("error" in reply)
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            loop = asyncio.get_running_loop()
+    async with started(tmp_path, api) as home:
+        loop = asyncio.get_running_loop()
 
-            @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-            @given(st.lists(REQUESTS, min_size=1, max_size=8))
-            def send_all(messages: list[dict[str, Any]]) -> None:
-                asyncio.run_coroutine_threadsafe(exchange(home, messages), loop).result(20)
+        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(st.lists(REQUESTS, min_size=1, max_size=8))
+        def send_all(messages: list[dict[str, Any]]) -> None:
+            asyncio.run_coroutine_threadsafe(exchange(home, messages), loop).result(20)
 
-            await asyncio.to_thread(send_all)
-
-    run(main(), 60)
+        await asyncio.to_thread(send_all)
 
 
 async def test_what_is_no_request_is_answered_with_id_null(tmp_path: Path, api: Api) -> None:
@@ -276,35 +273,34 @@ async def test_a_connection_holds_only_so_many_open_requests(tmp_path: Path, api
             assert "result" in await agent.call("get_state", ALLOWED, ident=9)
 
 
-def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_path: Path, api: Api) -> None:
+async def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(
+    tmp_path: Path, api: Api
+) -> None:
     api.replies["/states/sensor.temp"] = (200, {}, json.dumps({"text": "x" * 900_000}).encode())
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            home.limit(in_flight=3)
-            async with home.agent() as agent:
-                [here] = home.gateway.ways_in.websocket._agents
-                agent.socket.transport.pause_reading()
-                sent = 0
+    async with started(tmp_path, api) as home:
+        home.limit(in_flight=3)
+        async with home.agent() as agent:
+            [here] = home.gateway.ways_in.websocket._agents
+            agent.socket.transport.pause_reading()
+            sent = 0
 
-                async def three_wait() -> bool:
-                    nonlocal sent
-                    if here.working < 3:
-                        await agent.request("get_state", ALLOWED, ident=(sent := sent + 1))
-                        return False
-                    return not home.gateway.calls.running()
+            async def three_wait() -> bool:
+                nonlocal sent
+                if here.working < 3:
+                    await agent.request("get_state", ALLOWED, ident=(sent := sent + 1))
+                    return False
+                return not home.gateway.calls.running()
 
-                await until(three_wait)
-                assert len(home.gateway.ways_in.websocket._tasks.running) == 3
-                await agent.request("get_state", ALLOWED, ident="one too many")
-                agent.socket.transport.resume_reading()
-                codes = {}
-                for _ in range(sent + 1):
-                    reply = await agent.reply()
-                    codes[reply["id"]] = reply.get("error", {}).get("code", 0)
-                assert codes.pop("one too many") == -32006
-
-    run(main(), 10)
+            await until(three_wait)
+            assert len(home.gateway.ways_in.websocket._tasks.running) == 3
+            await agent.request("get_state", ALLOWED, ident="one too many")
+            agent.socket.transport.resume_reading()
+            codes = {}
+            for _ in range(sent + 1):
+                reply = await agent.reply()
+                codes[reply["id"]] = reply.get("error", {}).get("code", 0)
+            assert codes.pop("one too many") == -32006
 
 
 async def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_requests(
@@ -330,13 +326,10 @@ async def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_reques
             assert "result" in await agent.ask("browse", ident="d")
 
 
-def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_path: Path, api: Api) -> None:
+async def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(
+    tmp_path: Path, api: Api
+) -> None:
     api.replies["/states/sensor.temp"] = (200, {}, json.dumps({"text": "x" * 900_000}).encode())
-
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            home.limit(room_seconds=0.1)
-            await never_reading(home)
 
     async def never_reading(home: Home) -> None:
         async with home.agent(OTHER_TOKEN) as good:
@@ -362,13 +355,15 @@ def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_pat
             assert (await good.ask("list_tools"))["result"]["tools"]
             writer.transport.abort()
 
-    run(main())
+    async with started(tmp_path, api) as home:
+        home.limit(room_seconds=0.1)
+        await never_reading(home)
 
 
-def test_each_dropped_connection_is_one_line_and_a_thousand_are_few(
+async def test_each_dropped_connection_is_one_line_and_a_thousand_are_few(
     tmp_path: Path, api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.INFO, logger="agent_gate.websocket"):
         async with started(tmp_path, api) as home:
             async with home.agent():
                 pass
@@ -385,9 +380,6 @@ def test_each_dropped_connection_is_one_line_and_a_thousand_are_few(
                 socket.transport.abort()
             await until(lambda: home.gateway.ways_in.websocket.connected == 0)
             assert len(lines(caplog)) <= 60
-
-    with caplog.at_level(logging.INFO, logger="agent_gate.websocket"):
-        run(main())
     folded = sum(getattr(record, "count", 1) for record in lines(caplog))
     assert folded == 201
 
