@@ -219,23 +219,24 @@ def packages(name: str, args: Sequence[str]) -> Iterator[tuple[Registry, str]]:
     """Everything that a launcher downloads."""
     for registry, launchers in REGISTRIES:
         for first, *verbs in map(str.split, launchers):
-            rest = without_verbs(args, verbs) if name == first else None
-            yield from ((registry, what) for what in registry.fetched(rest or ()))
+            before, after = split_at(args, verbs) if name == first else ((), ())
+            yield from ((registry, what) for what in registry.fetched([*before, *after]))
 
 
-def without_verbs(args: Sequence[str], verbs: list[str]) -> list[str] | None:
-    """The arguments of a program that is told these verbs; options, and the value of each, may stand before them."""
+def split_at(args: Sequence[str], verbs: list[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before and after the verbs of a program; nothing where it is told others. Before them there are
+    options alone, each with at most one value."""
     for at, word in enumerate(args):
         if list(args[at : at + len(verbs)]) == verbs:
-            return [*args[:at], *args[at + len(verbs) :]]
+            return args[:at], args[at + len(verbs) :]
         if not word.startswith("-") and not (at and args[at - 1].startswith("-")):
-            return None
-    return None
+            break
+    return (), ()
 
 
 def run_image(args: Sequence[str]) -> str | None:
     """The image of `docker run`: the first word that is neither an option nor the value of one."""
-    words = iter(args[args.index("run") + 1 :] if "run" in args else ())
+    words = iter(split_at(args, ["run"])[1] or split_at(args, ["container", "run"])[1])
     for word in words:
         if not word.startswith("-"):
             return word
