@@ -1,6 +1,6 @@
 """How an account is connected, as files write it: the same keys for MCP servers and HTTP services."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 from agent_gate.config.decode import require_address
@@ -41,24 +41,8 @@ class SignInKeys:
     ] = field(default="", repr=False)
 
     def sign_in(self, kind: SignInKind, url: str, *, env: str = "", on_refusal: bool = False) -> SignIn:
-        return SignIn(
-            kind=kind,
-            url=url,
-            env=env,
-            on_refusal=on_refusal,
-            client_id=self.client_id,
-            client_secret=self.client_secret,
-            private_key=self.private_key,
-            scopes=self.scopes,
-            authorize_url=self.authorize_url,
-            token_url=self.token_url,
-            device_url=self.device_url,
-            audience=self.audience,
-            identity_token=self.identity_token,
-            identity_url=self.identity_url,
-            identity_client_id=self.identity_client_id,
-            identity_client_secret=self.identity_client_secret,
-        )
+        ours = {each.name: getattr(self, each.name) for each in fields(SignInKeys)}
+        return SignIn(kind=kind, url=url, env=env, on_refusal=on_refusal, **ours)
 
 
 def check_sign_in(keys: SignInKeys, kind: str, node: Node, path: str) -> None:
