@@ -23,7 +23,7 @@ from agent_gate.sources.accounts.credentials import owner_of, parts_of
 from agent_gate.sources.accounts.links import has_shown, show_link
 from agent_gate.sources.accounts.questions import KEY, QUESTIONS, AccountCalls
 from agent_gate.sources.accounts.signins import SignIns, flow_of, sentence_of, told
-from agent_gate.sources.builtin import BuiltinSource
+from agent_gate.sources.base import SourceBase
 from agent_gate.vault.flows import Started
 
 SOURCE = {"type": "string", "description": "Key of the server or service, as connections_status lists them."}
@@ -108,9 +108,10 @@ def actor_of(caller: Caller, agent: str) -> Actor:
     return Actor(f"agent {caller.name}", True, account_holder(caller.name, caller.person), caller.sees)
 
 
-class ConnectionsSource(BuiltinSource):
+class ConnectionsSource(SourceBase):
     """Answers the tools through `SignIns`. `approver` says who approved a call."""
 
+    kind = "builtin"
     key = namespace = KEY
     title = "Accounts"
 

@@ -11,7 +11,7 @@ from agent_gate.core.call import Result
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import ToolNotFound
-from agent_gate.sources.builtin import BuiltinSource
+from agent_gate.sources.base import SourceBase
 
 TEXT = {"type": "string"}
 SIGN_IN = Definition(
@@ -46,10 +46,11 @@ SIGN_IN = Definition(
 ApprovalOf = Callable[[str], Awaitable[Approval | None]]
 
 
-class AgentsSource(BuiltinSource):
+class AgentsSource(SourceBase):
     """Acts on the approval itself, which has who said yes and on which terms; or where nobody was asked, on what the
     store says of the login."""
 
+    kind = "builtin"
     key = namespace = KEY
     title = "Agents"
 

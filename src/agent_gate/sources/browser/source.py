@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from agent_gate.core.call import Call, Result
 from agent_gate.core.ports import Job, Picture, Plan, Screen
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CallTimeout, GatewayError, InvalidArgs, OutcomeUnknown, UpstreamError
+from agent_gate.sources.base import SourceBase
 from agent_gate.sources.browser.act import Act, dialog_words, text
 from agent_gate.sources.browser.aiming import locate
 from agent_gate.sources.browser.engine import first_line, folder_for, page_errors
@@ -36,12 +37,11 @@ WITHOUT_PAGE = frozenset({"browser_navigate", "browser_tabs", CLOSE})
 BESIDE_DIALOG = frozenset({"browser_dialog", CLOSE, "browser_console", "browser_network", "browser_navigate"})
 
 
-class BrowserSource:
+class BrowserSource(SourceBase):
     """Answers each call in the pages of its session."""
 
     kind = "browser"
-    unwell: str | None = None
-    about, watched, context = "A browser for pages that need one", False, None
+    about = "A browser for pages that need one"
 
     def __init__(self, settings: BrowserSettings, folder: Path, toolbox: Toolbox) -> None:
         self.key = self.namespace = self.title = KEY
@@ -50,9 +50,6 @@ class BrowserSource:
         self._logins = KeptLogins(settings, toolbox)
         if upstream := upstream_of(settings.proxy, settings.where):
             toolbox.learn(upstream.secrets)
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._pool.stop()

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
 
 from agent_gate.config.services.definition import to_definition
 from agent_gate.config.services.section import SERVICES
@@ -20,6 +19,7 @@ from agent_gate.net.pool import Lost, NotSent, Pool, Target, WholeReply
 from agent_gate.net.tls.trust import client_context
 from agent_gate.observe import failpoint
 from agent_gate.observe.trace import outgoing
+from agent_gate.sources.base import SourceBase
 from agent_gate.sources.http.reply import MAY_RETRY, UNAUTHENTICATED, failure, result
 from agent_gate.sources.http.request import HttpCall, build, joined, query_of
 from agent_gate.sources.toolbox import Toolbox
@@ -32,12 +32,10 @@ TRIES = 3
 CHANGED = "The tool changed while this call was on its way, so nothing was sent. Call it again"
 
 
-class HttpSource:
+class HttpSource(SourceBase):
     """Answers calls by HTTP requests over the shared pool."""
 
     kind = "http"
-    unwell: str | None = None
-    about, watched, context = "", False, None
 
     def __init__(self, config: ServiceConfig, toolbox: Toolbox) -> None:
         self.config, self._pool, self._clock = config, toolbox.pool, toolbox.clock
@@ -49,12 +47,6 @@ class HttpSource:
         self._access = toolbox.access(who, masks=config.mask_results)
         self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
         self._pins = {definition.name: definition.pin() for definition in self.definitions()}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def connect(self) -> Sequence[Definition]:
         """The tools are known from the file; a service that is not well is only warned about, one that nobody signed

@@ -5,7 +5,7 @@ import copy
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
+from agent_gate.sources.base import SourceBase
 from agent_gate.sources.plugin.handler import ServiceHandler
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.worker import Stopped, Worker, safely, wording
@@ -33,12 +34,10 @@ HEALTH_TIMEOUT = 5.0
 LONGEST_QUEUEING = 5.0
 
 
-class PluginSource:
+class PluginSource(SourceBase):
     """Answers calls by a handler's `execute`. At most `options.concurrency` run at once."""
 
     kind = "plugin"
-    unwell: str | None = None
-    about, watched, context = "", False, None
 
     def __init__(self, config: ServiceConfig, handler: type[ServiceHandler], toolbox: Toolbox) -> None:
         self.config, self._class = config, handler
@@ -49,9 +48,6 @@ class PluginSource:
         self._tools = {tool.name: tool for tool in config.tools}
         self._worker: Worker | None = None
         self._handler: ServiceHandler | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         worker, handler = self._worker, self._handler

@@ -45,6 +45,7 @@ from agent_gate.peers.toolwire import (
     ToolCallContext,
     read_wire,
 )
+from agent_gate.sources.base import SourceBase
 from agent_gate.sources.remote.errors import failure, refused
 from agent_gate.sources.remote.ways import Way
 from agent_gate.sources.toolbox import Toolbox
@@ -60,13 +61,11 @@ GIVEN_FIELDS = frozenset({"platform", "channel_id", "actor_id", "isolation_key"}
 CHANGED = "The tool changed while this call was on its way, so nothing was sent. Call it again"
 
 
-class RemoteSource:
+class RemoteSource(SourceBase):
     """Answers calls through one host. `trusted`: the operator believes what the host says of its tools; `turns`: how
     many hosts are dialled at a time."""
 
     kind = "remote"
-    unwell: str | None = None
-    watched, context = False, None
 
     def __init__(
         self,
@@ -85,7 +84,6 @@ class RemoteSource:
         self._offered: dict[str, OfferedTool] = {}
         self._pins: dict[str, str] = {}
         self._cancelling = KeptTasks(log, "A call could not be cancelled")
-        self.about = ""
 
     async def __aenter__(self) -> Self:
         # Here and not in `connect`, whose time is short: whoever waits for its turn has not been tried yet.

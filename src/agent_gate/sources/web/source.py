@@ -1,8 +1,7 @@
 """`browser_fetch`, `browser_search` and `weather_get` as a source of tools."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -12,6 +11,7 @@ from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ConfigError, UpstreamError
 from agent_gate.net.addresses import PrivateHosts
+from agent_gate.sources.base import SourceBase
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.sources.web.extract import Readable, outline
 from agent_gate.sources.web.fetching import Fetched, WebClient
@@ -79,12 +79,11 @@ TOOLS = (
 )
 
 
-class WebSource:
+class WebSource(SourceBase):
     """Answers each call by one or a few GET requests."""
 
     kind = "web"
-    unwell: str | None = None
-    about, watched, context = "Pages, search and weather", False, None
+    about = "Pages, search and weather"
 
     def __init__(self, settings: WebSettings, toolbox: Toolbox) -> None:
         self.key = self.namespace = self.title = KEY
@@ -97,17 +96,11 @@ class WebSource:
             "weather_get": self._fetch_weather,
         }
 
-    async def __aenter__(self) -> Self:
-        return self
-
     async def __aexit__(self, *_: object) -> None:
         await self._web.aclose()
 
     async def connect(self) -> Sequence[Definition]:
         return TOOLS
-
-    async def watch(self) -> None:
-        await asyncio.get_running_loop().create_future()
 
     async def answer(self, job: Job) -> Result:
         deadline = min(job.deadline, self._clock.monotonic() + self._settings.timeout)

@@ -1,13 +1,16 @@
-"""A source that is part of the gateway: always there, with nothing to connect to and nothing to watch."""
+"""What a source is unless it says otherwise: well, silent about itself, with nothing to close and nothing to watch."""
 
 import asyncio
 from typing import Self
 
+from agent_gate.core.ports import ContextSource
 
-class BuiltinSource:
-    kind = "builtin"
+
+class SourceBase:
     unwell: str | None = None
-    about, watched, context = "", False, None
+    about: str = ""
+    watched: bool = False
+    context: ContextSource | None = None
 
     async def __aenter__(self) -> Self:
         return self
