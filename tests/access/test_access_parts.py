@@ -6,7 +6,6 @@ import pytest
 from tests.tools import catalog
 
 from agent_gate.access import tokens as kept
-from agent_gate.access.credentials import credentials
 from agent_gate.access.door import Door
 from agent_gate.access.keys import Keys
 from agent_gate.access.login import Logins
@@ -14,6 +13,7 @@ from agent_gate.access.people import People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
+from agent_gate.app.agents import credentials
 from agent_gate.config.settings import AgentSettings, Person
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Listing, Shelf, build

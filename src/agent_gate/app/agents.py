@@ -1,10 +1,12 @@
 """The agents that may come in: those of the settings, those that were made at run time, and those that signed in."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_gate.access.credentials import credentials
-from agent_gate.access.tokens import Credential
+from agent_gate.access.keys import Keys, caller_of
+from agent_gate.access.tokens import Credential, digest, ensure_token
 from agent_gate.config.settings import AgentSettings, Settings
 
 if TYPE_CHECKING:
@@ -28,3 +30,27 @@ def agents_of(gateway: "Gateway", settings: Settings) -> list[Credential]:
     signed_in = gateway.sign_in.signed_in.credentials()
     found = credentials(settings.agents.values(), alone, gateway.folder, gateway.kept.keys, signed_in)
     return [with_groups(credential) for credential in found]
+
+
+def credentials(
+    named: Iterable[AgentSettings],
+    alone: Callable[[str], AgentSettings],
+    folder: Path,
+    keys: Keys,
+    signed_in: Iterable[Credential] = (),
+) -> list[Credential]:
+    """Everybody's; the files win where two name one agent, then what was made here.
+
+    Where the files name none there is one, `alone`, whose token is made once and kept beside the store.
+    """
+    entries = list(named) or [alone(ensure_token(folder / "agent.token"))]
+    found = [Credential(digest_of(entry), entry.caller()) for entry in entries]
+    names = {credential.caller.name for credential in found}
+    made = [Credential(key.digest, caller_of(key)) for key in keys.list("agent")]
+    found += [credential for credential in made if credential.caller.name not in names]
+    names = {credential.caller.name for credential in found}
+    return [*found, *(credential for credential in signed_in if credential.caller.name not in names)]
+
+
+def digest_of(entry: AgentSettings) -> bytes:
+    return bytes.fromhex(entry.token_hash) if entry.token_hash else digest(entry.token)
