@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from agent_gate.cli.agent import OWN_CERTIFICATES
 from agent_gate.cli.client_tokens import (
     MADE_TOKEN,
     ClientSetup,
@@ -43,9 +44,8 @@ from agent_gate.errors import ConfigError, Unreachable
 from agent_gate.net.tls.trust import made_authority
 from agent_gate.surfaces.listeners import opened_at
 
-MADE_CERTIFICATES = Path("data/tls")
 TYPED = ParameterSource.COMMANDLINE
-LEFT_BY_A_GATEWAY = (DEFAULT_SOCKET, MADE_TOKEN, MADE_CERTIFICATES)
+LEFT_BY_A_GATEWAY = (DEFAULT_SOCKET, MADE_TOKEN, OWN_CERTIFICATES)
 NO_GATEWAY = (
     "There is no gateway in this folder. Name its configuration with --config FILE, or its address with --url"
 )
@@ -168,7 +168,7 @@ def entry_of(
 ) -> GatewayEntry:
     """The gateway as clients are told of it; a certificate that it made itself is trusted by name."""
     if ca is None and fingerprint is None and url.startswith("https"):
-        ca = made_authority(config.parent / MADE_CERTIFICATES)
+        ca = made_authority(config.parent / OWN_CERTIFICATES)
     token, trusted = (str(full_path(path)) if path else None for path in (token_file, ca))
     return GatewayEntry(url, program(), token, trusted, fingerprint, stdio)
 

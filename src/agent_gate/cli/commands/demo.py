@@ -1,7 +1,6 @@
 """`agent-gate demo`: the gateway with something real behind it, on loopback, from one folder."""
 
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -14,9 +13,10 @@ from agent_gate.cli.demo.notes import PATH as NOTES_PATH
 from agent_gate.cli.demo.notes import Notes
 from agent_gate.cli.demo.shop import Shop
 from agent_gate.cli.demo.starter import ensure_secrets, has_browser, write_starter
+from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import PATH, say
 from agent_gate.config.options import Options
-from agent_gate.errors import ConfigError, GatewayError
+from agent_gate.errors import ConfigError
 from agent_gate.net.server import Server
 
 HOME_PORT, NOTES_PORT, SHOP_PORT = 8124, 8125, 8126
@@ -123,8 +123,5 @@ def command(folder: Path, port: int | None, token_seconds: float) -> None:
     """Run the gateway with a small home and a server of notes behind it, ready to try."""
     if write_starter(folder):
         say(f"Wrote a starter configuration to {folder}/", err=True)
-    try:
+    with reporting():
         uvloop.run(play(folder, port, token_seconds))
-    except GatewayError as error:
-        say(f"Error: {error.message}", err=True)
-        sys.exit(error.exit)

@@ -15,7 +15,7 @@ from agent_gate.cli.operator import (
     reporting,
     socket_of,
 )
-from agent_gate.cli.output import print_json, say
+from agent_gate.cli.output import USUAL_CONFIG, print_json, say
 from agent_gate.errors import ConfigError
 
 
@@ -46,7 +46,7 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
     """Look for problems with this installation."""
     with reporting():
         remember_typed({"--admin-socket": admin_socket, "--config": config})
-        chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
+        chosen = config or (USUAL_CONFIG if USUAL_CONFIG.exists() else None)
         here = Here(chosen, config, admin_socket)
         findings = list(diagnose(here, AdminClient(socket_or_usual(admin_socket, chosen))))
         repaired = [finding for finding in findings if fix and mend(finding)]

@@ -11,7 +11,7 @@ from agent_gate.approval.render import visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import PATH, paint, print_json, say
+from agent_gate.cli.output import PATH, USUAL_CONFIG, paint, print_json, say
 from agent_gate.config.load import Loaded
 from agent_gate.config.settings import MADE_AGENT, AgentSettings
 from agent_gate.core.call import Caller
@@ -94,12 +94,12 @@ def command(
     """Why a call would be allowed, asked or denied."""
     with reporting():
         if without_gateway or permissions is not None:
-            found = offline(config or Path("config.yaml"), permissions, tool, arguments, caller)
+            found = offline(config or USUAL_CONFIG, permissions, tool, arguments, caller)
         else:
             try:
                 found = online(admin_socket, config, tool, arguments, caller)
             except Unreachable:
-                if config is None and not Path("config.yaml").exists():
+                if config is None and not USUAL_CONFIG.exists():
                     raise
-                found = offline(config or Path("config.yaml"), None, tool, arguments, caller)
+                found = offline(config or USUAL_CONFIG, None, tool, arguments, caller)
         print_json(found) if as_json else say(explanation(found))

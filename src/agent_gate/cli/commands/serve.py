@@ -20,7 +20,8 @@ import uvloop
 from agent_gate.access.hiding import hide_from_others
 from agent_gate.app import Gateway
 from agent_gate.cli.advice import complete
-from agent_gate.cli.output import PATH, say
+from agent_gate.cli.operator import reporting
+from agent_gate.cli.output import PATH, USUAL_CONFIG, say
 from agent_gate.cli.qrcode import code_for_a_phone
 from agent_gate.cli.workers import end_with_parent, serve_workers
 from agent_gate.config.options import Options
@@ -35,7 +36,6 @@ log = logging.getLogger("agent_gate.cli")
 STOP = (signal.SIGINT, signal.SIGTERM)
 COLLECT = (50_000, 20, 50)
 TRIM_SECONDS = 60.0
-USUAL = Path("config.yaml")
 LEARN_SECONDS = 5.0
 
 
@@ -231,7 +231,7 @@ def choose_config(config: Path | None, no_config: bool) -> Path | None:
     """The configuration that is meant: the named one, else `config.yaml` of this folder, where there is one."""
     if no_config and config is not None:
         raise click.UsageError("--config and --no-config exclude each other")
-    return config or (USUAL if USUAL.exists() and not no_config else None)
+    return config or (USUAL_CONFIG if USUAL_CONFIG.exists() and not no_config else None)
 
 
 @click.command()
@@ -311,12 +311,9 @@ def command(
         worker=worker,
         lender=lender,
     )
-    try:
+    with reporting():
         if workers > 1:
             sys.exit(uvloop.run(serve_workers(options, workers)))
         if worker is not None:
             end_with_parent()
         uvloop.run(run(options, stdio_agent=agent if stdio else None))
-    except GatewayError as error:
-        say(f"Error: {error.message}", err=True)
-        sys.exit(error.exit)

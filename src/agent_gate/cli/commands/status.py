@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reaching, reporting, typed_options
-from agent_gate.cli.output import one_line, print_json, say, table
+from agent_gate.cli.output import USUAL_CONFIG, one_line, print_json, say, table
 
-USUAL = Path("config.yaml")
 LESS_THAN_READY = ("failed", "needs_auth", "degraded")
 
 
@@ -75,5 +74,5 @@ def command(admin_socket: Path | None, config: Path | None, as_json: bool) -> No
     """The running gateway at a glance."""
     with reporting():
         status = client_of(admin_socket, config).get("/api/status")
-        own = config or (USUAL if admin_socket is None and USUAL.is_file() else None)
+        own = config or (USUAL_CONFIG if admin_socket is None and USUAL_CONFIG.is_file() else None)
         print_json(status) if as_json else say(reaching(summary(status, typed_options(), own)))
