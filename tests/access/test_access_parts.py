@@ -8,7 +8,7 @@ from tests.tools import catalog
 from agent_gate.access import tokens as kept
 from agent_gate.access.door import Door
 from agent_gate.access.keys import Keys
-from agent_gate.access.login import Logins
+from agent_gate.access.login import LoginLink, Logins
 from agent_gate.access.people import People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
@@ -240,7 +240,7 @@ async def test_a_link_works_for_15_minutes_and_its_session_for_a_week(clock, tmp
     store = open_store(StoreSettings(path=tmp_path / "gate.db"))
     try:
         logins = Logins(Keys(store, clock), clock, lambda _name: True, "page")
-        late, timely = await logins.make_link("anna"), await logins.make_link("anna")
+        late, timely = await logins.offer(LoginLink("anna")), await logins.offer(LoginLink("anna"))
         clock.time += 15 * 60 - 1
         opened = await logins.redeem(Request("POST", b"/", {}), timely)
         clock.time += 1

@@ -103,11 +103,8 @@ class Logins:
         """The cookie's name for a browser that comes over TLS, or without it."""
         return f"{HOST_ONLY}{self._cookie}" if encrypted else self._cookie
 
-    async def make_link(self, person: str) -> str:
-        """The secret of a fresh one-time link for `person`."""
-        return await self.offer(LoginLink(person))
-
     async def offer(self, link: LoginLink) -> str:
+        """The secret of a link that works once."""
         for spare in sorted(self._keys.list("link"), key=lambda key: key.created_at)[: -MOST_LINKS + 1]:
             await self._keys.revoke("link", spare.name)
         body = {

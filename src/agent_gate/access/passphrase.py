@@ -18,7 +18,8 @@ class Passphrases:
         self._guesses = Backoff(limit=GUESSES)
 
     def check(self, person: str, given: object) -> bool:
-        """Whether the answer may count with what was `given`, which is none unless it is a text; raises `RateLimited` after too many wrong ones."""
+        """Whether the answer may count with what was `given`, where it is a text; raises `RateLimited` after too many wrong
+        ones."""
         wanted = self._wanted(person)
         if wanted is None:
             return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent_gate.access.door import CatchUp, Door
 from agent_gate.access.issuers import Issuers
-from agent_gate.access.login import Logins
+from agent_gate.access.login import LoginLink, Logins
 from agent_gate.access.passphrase import Passphrases
 from agent_gate.access.people import OPERATOR, People
 from agent_gate.access.quota import LOOKS, Quota
@@ -258,7 +258,7 @@ class OperatorsWay:
 
     async def make_login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
-        return f"{self._people_url()}/login#{await self._logins.make_link(OPERATOR)}"
+        return f"{self._people_url()}/login#{await self._logins.offer(LoginLink(OPERATOR))}"
 
     async def _forget_logins(self) -> None:
         await self._vouching.sessions.forget_over()
