@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from agent_gate.access.tokens import Tokens, bearer, digest
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
-from agent_gate.errors import RateLimited, Unauthorized
+from agent_gate.errors import Unauthorized
 from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request, Response, error_response
 
@@ -67,9 +67,7 @@ class Door:
     def failed(self, peer: str) -> None:
         """Count a wrong token; too many in a row have to wait."""
         now = self._clock.monotonic()
-        wait = self.backoff.wait(peer, now)
-        if wait:
-            raise RateLimited(f"Too many wrong tokens. Try again in {wait:.0f} s", retry_after=wait)
+        self.backoff.refuse(peer, now, "wrong tokens")
         self.backoff.failed(peer, now)
 
     def refusal(self, error: Unauthorized) -> Response:

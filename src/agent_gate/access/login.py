@@ -17,7 +17,7 @@ from agent_gate.access.keys import Key, Keys
 from agent_gate.access.tokens import digest
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
-from agent_gate.errors import Forbidden, GatewayError, RateLimited, Unauthorized
+from agent_gate.errors import Forbidden, GatewayError, Unauthorized
 from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request
 
@@ -211,6 +211,4 @@ class Logins:
         self._backoff.failed(peer, self._clock.monotonic())
 
     def _refuse_guesses(self, peer: str) -> None:
-        wait = self._backoff.wait(peer, self._clock.monotonic())
-        if wait:
-            raise RateLimited(f"Too many failed logins. Try again in {wait:.0f} s", retry_after=wait)
+        self._backoff.refuse(peer, self._clock.monotonic(), "failed logins")

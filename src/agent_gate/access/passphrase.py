@@ -4,7 +4,6 @@ import hmac
 from collections.abc import Callable
 
 from agent_gate.core.ports import Clock
-from agent_gate.errors import RateLimited
 from agent_gate.net.guard import Backoff
 
 GUESSES = 5
@@ -26,9 +25,7 @@ class Passphrases:
         if not isinstance(given, str):
             return False
         now = self._clock.monotonic()
-        wait = self._guesses.wait(person, now)
-        if wait:
-            raise RateLimited(f"Too many wrong passphrases. Try again in {wait:.0f} s", retry_after=wait)
+        self._guesses.refuse(person, now, "wrong passphrases")
         if hmac.compare_digest(wanted.encode(), given.encode("utf-8", "surrogatepass")):
             self._guesses.succeeded(person)
             return True

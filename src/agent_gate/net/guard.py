@@ -8,7 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from agent_gate.errors import ConfigError
+from agent_gate.errors import ConfigError, RateLimited
 from agent_gate.net.http import Request, Response, refusal
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -119,6 +119,11 @@ class Backoff:
         """Seconds until this address may try again; 0 when it may now."""
         count, since = self._failures.get(peer, (0, now))
         return max(0.0, since + self.window - now) if count >= self.limit else 0.0
+
+    def refuse(self, peer: str, now: float, what: str) -> None:
+        """Raise `RateLimited` where this address has to wait, since it had too many of these."""
+        if wait := self.wait(peer, now):
+            raise RateLimited(f"Too many {what}. Try again in {wait:.0f} s", retry_after=wait)
 
     def succeeded(self, peer: str) -> None:
         self._failures.pop(peer, None)
