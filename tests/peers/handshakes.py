@@ -63,7 +63,7 @@ class Ledger:
     async def activate(self, peer: Candidate, leaf: Leaf) -> None:
         self.active.append(leaf)
 
-    async def revoke_issued(self, leaf: Leaf, why: str) -> None:
+    async def revoke_issued(self, leaf: Leaf) -> None:
         self.revoked.append(leaf)
 
 

@@ -31,9 +31,9 @@ class MadeFor(Generic[Made]):
         known = self._made.get((name, form))
         return known[1] if known is not None and known[0] is tools else None
 
-    def outdated(self, name: str, form: Hashable = None) -> Made | None:
+    def outdated(self, name: str) -> Made | None:
         """What was made last, whatever the caller sees now."""
-        known = self._made.get((name, form))
+        known = self._made.get((name, None))
         return known[1] if known is not None else None
 
     @property

@@ -123,12 +123,12 @@ def cli() -> None:
     """
 
 
-def gateway_answers(path: Path = SOCKET) -> bool:
+def gateway_answers() -> bool:
     """Whether a gateway listens on the admin socket of this folder."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         try:
-            with reachable(path) as name:
+            with reachable(SOCKET) as name:
                 probe.connect(name)
         except OSError:
             return False

@@ -34,12 +34,12 @@ def _instead(message: str, schema: JsonSchema) -> str:
     return f"\n{name} must be {wanted}" if wanted != "any" else ""
 
 
-def usage(schema: JsonSchema, most: int = MOST_ARGUMENTS) -> dict[str, str]:
+def usage(schema: JsonSchema) -> dict[str, str]:
     """Each argument in a few words, required ones first: `string, required: the text to post`."""
     entries, required = _properties(schema), _required(schema)
     ordered = sorted(entries, key=lambda name: name not in required)
     words = Words(schema)
-    return {name: _argument(words, entries[name], name in required) for name in ordered[:most]}
+    return {name: _argument(words, entries[name], name in required) for name in ordered[:MOST_ARGUMENTS]}
 
 
 def _argument(words: "Words", schema: Any, required: bool) -> str:

@@ -50,7 +50,7 @@ class PeerLedger(Protocol):
         ...
 
     async def activate(self, peer: "Candidate", leaf: Leaf, /) -> None: ...
-    async def revoke_issued(self, leaf: Leaf, why: str, /) -> None: ...
+    async def revoke_issued(self, leaf: Leaf, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Pairing:
         try:
             await self._hand_over(candidate, leaf)
         except BaseException:
-            await asyncio.shield(self.ledger.revoke_issued(leaf, "it was not confirmed in time"))
+            await asyncio.shield(self.ledger.revoke_issued(leaf))
             raise
         reach("pair_installed")
         await self.ledger.activate(candidate, leaf)

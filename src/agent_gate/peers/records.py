@@ -199,8 +199,8 @@ class Peers:
             ) from None
         await self.load()
 
-    async def revoke_issued(self, leaf: Leaf, why: str) -> None:
-        await self._store.write(Statement(REVOKE_ISSUED, (why, leaf.serial)))
+    async def revoke_issued(self, leaf: Leaf) -> None:
+        await self._store.write(Statement(REVOKE_ISSUED, ("it was not confirmed in time", leaf.serial)))
 
     async def revoke_unconfirmed(self) -> None:
         """Certificates of handshakes that a crash cut short: none lasts as long."""

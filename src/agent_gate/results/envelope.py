@@ -18,6 +18,7 @@ from agent_gate.results.reading import ResultReading, compact, read_result
 from agent_gate.results.views import Frame, shape
 
 SUMMARY_BUDGET, ERROR_BUDGET = 400, 1200
+DEEPEST_PATH = 4
 MAX_FACTS, MAX_ERRORS, MAX_PATHS, HEAD_ROWS, EDGE_LINES, MAX_PARTS = 12, 8, 24, 3, 6, 4
 SHORT_TEXT, LONGEST_LINE = 800, 300
 
@@ -159,7 +160,7 @@ def _cell(value: Json) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def key_paths(value: Json, depth: int = 4) -> list[tuple[str, str]]:
+def key_paths(value: Json) -> list[tuple[str, str]]:
     """Each distinct path of keys with what is there; the items of a list are looked at through its first ones."""
     found: dict[str, str] = {}
     todo: list[tuple[str, Json, int]] = [("$", value, 0)]
@@ -167,7 +168,7 @@ def key_paths(value: Json, depth: int = 4) -> list[tuple[str, str]]:
         path, inner, level = todo.pop(0)
         if path != "$":
             found.setdefault(path, shape(inner))
-        if level >= depth:
+        if level >= DEEPEST_PATH:
             continue
         if isinstance(inner, dict):
             todo.extend((f"{path}.{key}", child, level + 1) for key, child in inner.items())

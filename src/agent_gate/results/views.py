@@ -19,6 +19,7 @@ from agent_gate.results.pattern import LineMatch, Pattern
 from agent_gate.results.reading import ResultReading, compact, data_in, text_in
 
 VIEW_BUDGET = 2000
+LARGEST = 2**53
 MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 480
 MOST_COUNTED = 10_000
 MOST_WRITTEN = 256 << 20
@@ -73,12 +74,12 @@ class Frame:
         return text
 
 
-def number(selector: Selector, name: str, default: int, most: int = 2**53) -> int:
+def number(selector: Selector, name: str, default: int) -> int:
     value = selector.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgs(f"`{name}` is a whole number from 0; got {type(value).__name__}.")
-    if not 0 <= value <= most:
-        raise InvalidArgs(f"`{name}` is a whole number from 0 to {most}.")
+    if not 0 <= value <= LARGEST:
+        raise InvalidArgs(f"`{name}` is a whole number from 0 to {LARGEST}.")
     return value
 
 

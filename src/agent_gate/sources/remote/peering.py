@@ -108,7 +108,7 @@ class ScratchLedger:
     async def activate(self, _peer: Candidate, _leaf: Leaf, /) -> None:
         return None
 
-    async def revoke_issued(self, _leaf: Leaf, _why: str, /) -> None:
+    async def revoke_issued(self, _leaf: Leaf, /) -> None:
         return None
 
 

@@ -20,27 +20,27 @@ from agent_gate.surfaces.websocket.messages import SocketMessage
 
 SURFACE = "websocket"
 LONGEST_KEY = 256
-MOST_ACKNOWLEDGED = 1000
+MOST_NAMES = 1000
 
 Extra = Callable[[Call], Awaitable[bytes]]
 encode = msgspec.json.encode
 
 
-def optional_text(params: Mapping[str, Json], name: str, most: int = LONGEST_KEY) -> str | None:
+def optional_text(params: Mapping[str, Json], name: str) -> str | None:
     value = params.get(name)
     if value is None:
         return None
-    if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value:
-        raise InvalidArgs(f"{name} must be a string of 1 to {most} characters, none of them NUL")
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_KEY or "\0" in value:
+        raise InvalidArgs(f"{name} must be a string of 1 to {LONGEST_KEY} characters, none of them NUL")
     return value
 
 
-def optional_seconds(params: Mapping[str, Json], name: str) -> float | None:
-    value = params.get(name)
+def timeout_of(params: Mapping[str, Json]) -> float | None:
+    value = params.get("timeout")
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InvalidArgs(f"{name} must be a positive number of seconds")
+        raise InvalidArgs("timeout must be a positive number of seconds")
     return float(value)
 
 
@@ -61,7 +61,7 @@ def call_of(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
         session=agent.session,
         client_id=message.id,
         idempotency_key=optional_text(params, "idempotency_key"),
-        timeout=optional_seconds(params, "timeout"),
+        timeout=timeout_of(params),
         trace=optional_text(params, "traceparent"),
         meta=meta_of(message, reports),
         conversation=ProgressTalk(agent, message.id) if reports else None,
@@ -101,10 +101,14 @@ async def answer_meta(meta: MetaTools, name: str, call: Call) -> bytes:
     return answer
 
 
-def names_of(params: Mapping[str, Json], name: str, most: int) -> list[str]:
+def names_of(params: Mapping[str, Json], name: str) -> list[str]:
     value = params.get(name)
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
-        raise InvalidArgs(f"{name} must be a list of at most {most} strings")
+    if (
+        not isinstance(value, list)
+        or len(value) > MOST_NAMES
+        or not all(isinstance(item, str) for item in value)
+    ):
+        raise InvalidArgs(f"{name} must be a list of at most {MOST_NAMES} strings")
     return value
 
 
@@ -127,7 +131,7 @@ class Methods:
         """The tools this caller's listings show; `tools` limits them to those names."""
         shown: Sequence[Tool] = self._visible(caller)
         if message.params.get("tools") is not None:
-            wanted = set(names_of(message.params, "tools", MOST_ACKNOWLEDGED))
+            wanted = set(names_of(message.params, "tools"))
             find = self._calls.shelf.catalog.find
             named = {tool.id for name in wanted if (tool := find(name)) is not None}
             shown = [tool for tool in shown if tool.id in named]
@@ -147,7 +151,7 @@ class Methods:
     async def ack_results(self, agent: Agent, caller: Caller, message: SocketMessage) -> bytes:
         """These results arrived; an agent that says so once is taken to say so always."""
         agent.acknowledges, agent.sent = True, None
-        call_ids = names_of(message.params, "request_ids", MOST_ACKNOWLEDGED)
+        call_ids = names_of(message.params, "request_ids")
         return encode({"acknowledged": await self._calls.acknowledge(caller, call_ids)})
 
     async def cancel(self, agent: Agent, caller: Caller, message: SocketMessage) -> bytes:

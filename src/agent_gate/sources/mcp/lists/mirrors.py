@@ -29,9 +29,9 @@ HeaderMap = Mapping[Path, str]
 """Where in the arguments each `Mcp-Param-` header's value stands."""
 
 
-def positions(schema: Json, path: Path | None = ()) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+def positions(schema: Json) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """Every schema inside `schema`; its path is None where other keywords than `properties` lead to it."""
-    stack: list[tuple[Path | None, Json]] = [(path, schema)]
+    stack: list[tuple[Path | None, Json]] = [((), schema)]
     while stack:
         here, node = stack.pop()
         if not isinstance(node, dict):
