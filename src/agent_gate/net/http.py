@@ -69,6 +69,10 @@ class Request(msgspec.Struct, eq=False):
             self.decoded = parse_query(self.query)
         return self.decoded
 
+    def form(self) -> dict[str, str]:
+        """The body as a form, decoded like the query."""
+        return parse_query(self.body.decode("ascii", "replace"))
+
     def on_disconnect(self, callback: Callable[[], object]) -> None:
         """Call back once if the client's connection is lost before the response ended."""
         if not self.connected:

@@ -17,7 +17,7 @@ import msgspec
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from agent_gate.net.http import Request, Response, json_response, parse_query
+from agent_gate.net.http import Request, Response, json_response
 from agent_gate.store.once import replace_whole
 
 TOKEN_SECONDS = 30.0
@@ -108,11 +108,11 @@ class NotesAuthority:
             case "GET", "/authorize":
                 return self._ask(request.params())
             case "POST", "/authorize":
-                return self._consent(form_of(request))
+                return self._consent(request.form())
             case "POST", "/token":
-                return self._token(form_of(request))
+                return self._token(request.form())
             case "POST", "/revoke":
-                return self._revoke(form_of(request))
+                return self._revoke(request.form())
         return None
 
     def _keep(self) -> None:
@@ -237,10 +237,6 @@ class NotesAuthority:
         self._state.consents.pop(number, None)
         self._state.spent = {name: one for name, one in self._state.spent.items() if one != number}
         self._keep()
-
-
-def form_of(request: Request) -> dict[str, str]:
-    return parse_query(request.body.decode("ascii", "replace"))
 
 
 def loopback(url: str) -> bool:

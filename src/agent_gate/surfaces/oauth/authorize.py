@@ -21,7 +21,7 @@ from agent_gate.core.approval import Approval
 from agent_gate.core.call import State, new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, GatewayError
-from agent_gate.net.http import Request, Response, parse_query
+from agent_gate.net.http import Request, Response
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.observe import failpoint
 from agent_gate.store.statement import Conflict
@@ -116,7 +116,7 @@ class AuthorizePages:
     async def _begin(self, issuer: str, request: Request) -> Response:
         if (refused := refuse_media(request, FORM)) or len(request.body) > MOST_BODY:
             return refused or fault_page(413, "The form is too large")
-        form = parse_query(request.body.decode("ascii", "replace"))
+        form = request.form()
         params, browser = carried(form), carried_cookie(issuer, request, COOKIE)
         if browser is None or not from_own_page(request, issuer):
             raise Forbidden(FOREIGN)

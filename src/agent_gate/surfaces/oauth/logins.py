@@ -23,7 +23,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, RateLimited
 from agent_gate.net.addresses import network_of
 from agent_gate.net.guard import Backoff
-from agent_gate.net.http import Header, Request, Response, json_response, parse_query
+from agent_gate.net.http import Header, Request, Response, json_response
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.store.statement import Conflict
 from agent_gate.surfaces.oauth.browser import COOKIE, WAIT, answer_url, carried_cookie, redirect, set_cookie
@@ -93,7 +93,7 @@ class LoginPages:
         """The provider says that somebody's login is over (back-channel logout)."""
         if request.method != "POST" or refuse_media(request, FORM) or len(request.body) > MOST_BODY:
             return json_response(400, {"error": "invalid_request"}, NO_STORE)
-        form = parse_query(request.body.decode("ascii", "replace"))
+        form = request.form()
         try:
             count = await self._vouching.end_by_provider(form.get("logout_token", ""))
         except GatewayError as error:

@@ -17,7 +17,7 @@ from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, InvalidArgs, RateLimited, Unauthorized
-from agent_gate.net.http import Request, Response, parse_query
+from agent_gate.net.http import Request, Response
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.net.scriptless import COLOURS, headers_for
 from agent_gate.observe.metrics import Metrics
@@ -112,7 +112,7 @@ class Answers:
         """The end of the question; where the passphrase was wrong, the question once more with those words."""
         if refused := refuse_media(request, FORM):
             return refused
-        form = parse_query(request.body.decode("ascii", "replace"))
+        form = request.form()
         try:
             return await self._confirm(form, channel, pressed, approval)
         except (Unauthorized, RateLimited) as error:

@@ -13,7 +13,7 @@ from agent_gate.access.oidc.provider import OidcProvider
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, Unauthorized
 from agent_gate.net.guard import Backoff
-from agent_gate.net.http import Header, Request, Response, json_response, parse_query, refusal
+from agent_gate.net.http import Header, Request, Response, json_response, refusal
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.surfaces.admin.admin import VouchedLogins
 from agent_gate.surfaces.admin.doors.answers import page
@@ -116,7 +116,7 @@ class ProviderDoor:
         if refused := refuse_media(request, FORM):
             return refused
         try:
-            form = parse_query(request.body.decode("ascii", "replace"))
+            form = request.form()
             count = await self._vouching.end_by_provider(form.get("logout_token", ""))
         except GatewayError as error:
             log.warning("A logout token was refused", extra={"why": error.message})

@@ -18,7 +18,7 @@ from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Outcome
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
-from agent_gate.net.http import JSON, Request, Response, error_response, json_response, parse_query, refusal
+from agent_gate.net.http import JSON, Request, Response, error_response, json_response, refusal
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.net.pool import Pool, Target
 
@@ -138,8 +138,6 @@ class SlackButtons:
 
 def payload_of(request: Request) -> SlackPayload:
     try:
-        return msgspec.json.decode(
-            parse_query(request.body.decode("ascii", "replace")).get("payload", ""), type=SlackPayload
-        )
+        return msgspec.json.decode(request.form().get("payload", ""), type=SlackPayload)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise InvalidArgs("This is not what Slack posts when a button is pressed") from None
