@@ -31,7 +31,7 @@ def is_coroutine(test: Callable[..., Any]) -> bool:
 
 
 def bounded(test: Callable[..., Coroutine[Any, Any, None]], item: pytest.Function) -> Callable[..., None]:
-    """One that hangs ends from within, before pytest-timeout's signal comes, which a waiting uvloop would not hear."""
+    """One that hangs ends from within, a little before pytest-timeout: what its signal raises, uvloop logs and forgets."""
     marked = item.get_closest_marker("timeout")
     seconds = marked.args[0] if marked else item.config.getoption("timeout")
     run = item.funcargs.get("run_loop", uvloop.run)

@@ -11,7 +11,6 @@ from agent_gate.mcp.revisions import NEWEST
 
 async def test_an_agent_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     api = Api()
-
     async with started(tmp_path, api) as home:
         gateway = home.gateway
 

@@ -66,7 +66,6 @@ async def test_progress_and_questions_reach_the_caller_and_its_answers_the_serve
 @PAIRS
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(pair, client, server):
     key = new_key()
-
     for times in range(1, OFTEN + 1):
         async with agent(pair, client) as one:
             call = asyncio.create_task(one.call(f"{server}__wait", key=key))

@@ -81,7 +81,6 @@ def found_beside_the_record(folder):
 async def test_what_waited_runs_with_its_secret_and_nothing_else_has_one(tmp_path, era):
     earlier_store(tmp_path, era)
     assert bool(found_beside_the_record(tmp_path)) == (era == "plain")
-
     async with started(tmp_path) as gate:
         assert found_beside_the_record(tmp_path) == []
         assert not (tmp_path / KEY_FILE).exists()
@@ -100,7 +99,6 @@ async def test_what_waited_runs_with_its_secret_and_nothing_else_has_one(tmp_pat
 @pytest.mark.parametrize("era", ["plain", "sealed"])
 async def test_without_a_key_to_the_vault_what_waited_runs_out_and_is_masked_all_the_same(tmp_path, era):
     earlier_store(tmp_path, era)
-
     async with opened(tmp_path) as store:
         await Vault(store, SystemClock(), tmp_path, "home", {}).open()
     (tmp_path / "vault.key").write_text("00" * 32)
@@ -115,7 +113,6 @@ async def test_without_a_key_to_the_vault_what_waited_runs_out_and_is_masked_all
 async def test_a_lost_key_of_an_earlier_version_lets_its_questions_run_out(tmp_path):
     earlier_store(tmp_path, "sealed")
     (tmp_path / KEY_FILE).unlink()
-
     async with started(tmp_path) as gate:
         await gate.calls.expire_due()
         await gate.calls.drain(5)
@@ -124,7 +121,6 @@ async def test_a_lost_key_of_an_earlier_version_lets_its_questions_run_out(tmp_p
 
 async def test_a_remembered_answer_of_an_earlier_version_still_holds_and_shows_no_secret(tmp_path):
     earlier_store(tmp_path, "plain")
-
     async with started(tmp_path) as gate:
         await gate.grants.load()
         [grant] = await gate.grants.list()
@@ -134,7 +130,6 @@ async def test_a_remembered_answer_of_an_earlier_version_still_holds_and_shows_n
 async def test_the_record_of_an_earlier_version_stays_and_the_log_says_what_it_shows(tmp_path, caplog):
     earlier_store(tmp_path, "plain")
     caplog.set_level(logging.WARNING)
-
     async with started(tmp_path):
         pass
     assert "5 rows of the record, written by an earlier version, show secret arguments" in caplog.text
@@ -146,7 +141,6 @@ async def test_the_record_of_an_earlier_version_stays_and_the_log_says_what_it_s
 
 async def test_a_question_in_postgresql_is_moved_over_too(tmp_path):
     settings = StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="home")
-
     async with opened_by(settings) as store:
         vault = Vault(store, SystemClock(), tmp_path, "home", {})
         await vault.open()

@@ -87,7 +87,6 @@ def test_how_a_question_was_put_and_how_it_ended_survive_a_restart() -> None:
 
 async def test_a_store_of_version_0_1_0_goes_on_where_it_was(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "gate.db").executescript(EARLIER.read_text()).connection.close()
-
     async with opened(tmp_path) as store:
         gate = SmallCalls(store, action="ask")
         await gate.grants.load()

@@ -156,7 +156,6 @@ async def test_rows_that_are_cut_while_the_record_is_verified_are_not_missed(
     settings: StoreSettings, key: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_module("agent_gate.audit.verify"), "PAGE", 5)
-
     async with opened(settings) as store:
         await filled(store, key)
         read, pages = store.read, 0
@@ -178,7 +177,6 @@ async def test_rows_that_are_cut_while_the_record_is_verified_are_not_missed(
 async def test_questions_go_with_the_calls_that_they_were_about(settings: StoreSettings, key: bytes) -> None:
     columns = "id, call, caller, tool, signature, arguments_hash, definition_hash, state, asked_at, expires_at, body"
     insert = f"INSERT INTO approvals ({columns}) VALUES (?, ?, 'coder', 't', 's', ?, 'd', ?, ?, ?, '{{}}')"
-
     async with opened(settings) as store:
         await filled(store, key)
         asked = [("old", "c1", "approved"), ("kept", "c20", "denied"), ("open", "gone", "pending")]

@@ -68,7 +68,6 @@ def test_no_text_can_pass_for_another_row(parts: list[str], seq: int) -> None:
 
 async def test_hostile_text_is_kept_exactly(settings: StoreSettings, tmp_path: Path) -> None:
     nasty = {"k": "\x00\x1f'\"\\%s?;--\u2028\U0001f600", "n": [1.5, -0.0, 1e300, None, True]}
-
     async with opened(settings) as store:
         await store.write(row("c1", State.REFUSED, AT, "a'b", "t%?", nasty))
         (found,) = await show(store, "c1")

@@ -66,7 +66,6 @@ async def test_a_seal_remembers_where_the_oldest_unfinished_call_begins(
 async def test_a_call_that_another_gateway_took_over_is_that_gateways_to_finish(key: bytes) -> None:
     url = postgres.server().new_database()
     home, office = (StoreSettings(type="postgres", url=url, chain=chain) for chain in ("home", "office"))
-
     async with opened(home) as one, opened(office) as two:
         async with Sealer(one, key):
             await _tell(one, "a", State.PENDING)
@@ -85,7 +84,6 @@ async def test_a_call_that_another_gateway_took_over_is_that_gateways_to_finish(
 
 async def test_a_long_record_is_sealed_piece_by_piece(settings: StoreSettings, key: bytes) -> None:
     rows = 3000
-
     async with opened(settings) as store:
         async with Sealer(store, key):
             for i in range(rows):

@@ -60,7 +60,6 @@ async def test_a_tool_counts_as_seen_once_it_ran_with_success(tmp_path):
         return Result(b"no", is_error=len(gates[0].jobs) == 1)
 
     gates = []
-
     async with opened(tmp_path) as store:
         gates.append(gate := SmallCalls(store, fails_first))
         tools = [Definition(name=name, description="Act on things.") for name in ("aaa", "act")]

@@ -260,7 +260,6 @@ async def test_a_question_is_asked_without_a_picture_that_does_not_come_or_canno
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(pictures, "SECONDS", 0.05)
-
     async with web(tmp_path) as gate:
         never = asyncio.get_running_loop().create_future()
         broken = asyncio.get_running_loop().create_future()

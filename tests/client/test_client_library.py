@@ -196,7 +196,6 @@ async def test_what_a_gateway_refuses_because_it_stops_is_sent_to_the_next_one(
     tmp_path: Path, api: Api
 ) -> None:
     held = api.replies["/states/sensor.temp"] = HeldReply()
-
     with running(tmp_path, files(api), "--insecure") as gateway:
         port = gateway.url.rpartition(":")[2]
         async with Client(gateway.url, TOKEN) as client:

@@ -96,7 +96,6 @@ async def test_the_answers_of_the_clients_person_and_model_reach_the_servers_res
 @PAIRS
 async def test_several_questions_of_one_call_are_asked_one_after_the_other(gates, client, server):
     key = new_key()
-
     async with agent(gates.two, client) as one:
         assert text(await one.call(f"{server}__two_rounds", key=key)) == "Ada likes green"
         assert one.asked == ["Who are you?", "Which colour?"]
@@ -147,7 +146,6 @@ CREATE TRIGGER overhearing AFTER INSERT ON words FOR EACH ROW EXECUTE FUNCTION o
 async def test_what_is_said_between_gateways_is_sealed_and_its_rows_are_gone_when_it_was_heard(gates):
     with psycopg.connect(gates.database, autocommit=True) as connection:
         connection.execute(OVERHEAR)
-
     async with agent(gates.two, "handshake", name="somebody in particular") as one:
         assert text(await one.call("handshake__elicit")) == "hello somebody in particular"
     heard = [bytes(body) for (body,) in gates.ask("SELECT body FROM overheard")]

@@ -54,7 +54,6 @@ async def test_a_cancelled_call_is_cancelled_at_the_server_and_its_outcome_is_un
     gateway, client, server, transport
 ):
     key = new_key()
-
     async with agent(gateway, client) as one:
         call = asyncio.create_task(one.call(f"{server}_{transport}__wait", key=key))
         await until(lambda: noted(gateway, "began", key), "the call's start")
@@ -67,7 +66,6 @@ async def test_a_tool_that_the_server_adds_is_listed_after_a_change_notice(
     gateway, client, server, transport
 ):
     key = new_key()
-
     async with agent(gateway, client) as one:
         added = f"{server}_{transport}__{key}"
         assert added not in await one.tools()

@@ -34,7 +34,6 @@ def asked(gateway, key):
 @CELLS
 async def test_a_person_is_asked_once_however_many_rounds_the_call_takes(gateway, client, server, transport):
     key = new_key()
-
     async with agent(gateway, client) as one:
         call = asyncio.create_task(one.call(f"{server}_{transport}__two_rounds", key=key))
         await approve(gateway, key)
@@ -47,7 +46,6 @@ async def test_a_person_is_asked_once_however_many_rounds_the_call_takes(gateway
 @pytest.mark.parametrize("server", ERAS)
 async def test_a_person_is_asked_once_when_the_rounds_go_through_tool_execute(gateway, server):
     key = new_key()
-
     async with agent(gateway, "modern", "/gateway") as one:
         call = asyncio.create_task(one.execute(f"{server}_http:two_rounds", key=key))
         await approve(gateway, key)
@@ -58,7 +56,6 @@ async def test_a_person_is_asked_once_when_the_rounds_go_through_tool_execute(ga
 @pytest.mark.parametrize("client", ERAS)
 async def test_the_same_call_made_anew_is_asked_about_anew(gateway, client):
     key = new_key()
-
     async with agent(gateway, client) as one:
         for times in 1, 2:
             call = asyncio.create_task(one.call("modern_http__two_rounds", key=key))
@@ -69,7 +66,6 @@ async def test_the_same_call_made_anew_is_asked_about_anew(gateway, client):
 
 async def test_a_round_that_is_sent_twice_runs_once(gateway):
     key = new_key()
-
     async with agent(gateway, "modern") as one:
         call = asyncio.create_task(one.leg("modern_http__two_rounds", key=key))
         await approve(gateway, key)
@@ -85,7 +81,6 @@ async def test_a_round_that_is_sent_twice_runs_once(gateway):
 
 async def test_a_state_does_not_carry_the_yes_over_to_other_arguments(gateway):
     key = new_key()
-
     async with agent(gateway, "modern") as one:
         call = asyncio.create_task(one.leg("modern_http__two_rounds", key=key))
         await approve(gateway, key)

@@ -24,7 +24,6 @@ async def test_a_call_that_is_cancelled_after_it_asked_is_cancelled_at_the_serve
     gateway, client, server, transport
 ):
     key = new_key()
-
     async with agent(gateway, client) as one:
         call = asyncio.create_task(one.call(f"{server}_{transport}__ask_and_wait", key=key))
         await until(lambda: noted(gateway, "began", key), "the call's last round")
@@ -70,7 +69,6 @@ async def test_a_question_of_a_shared_handshake_child_is_refused_while_several_c
     gateway, client
 ):
     key = new_key()
-
     async with agent(gateway, client) as busy, agent(gateway, client) as one:
         waiting = asyncio.create_task(busy.call("handshake_stdio__wait", key=key))
         await until(lambda: noted(gateway, "began", key), "the other call")
@@ -84,7 +82,6 @@ async def test_a_question_of_a_shared_handshake_child_is_refused_while_several_c
 @pytest.mark.parametrize("client", ERAS)
 async def test_a_change_told_to_a_caller_without_capabilities_is_heard_too(gateway, client):
     key = new_key()
-
     async with agent(gateway, client, can_answer=False) as one:
         async with one.list_change():
             await one.call("handshake_http__grow", key=key)

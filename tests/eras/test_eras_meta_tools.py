@@ -33,7 +33,6 @@ async def test_progress_arrives_in_order(gateway, mode, client, server):
 @CELLS
 async def test_a_cancelled_call_is_cancelled_at_the_server(gateway, mode, client, server):
     key = new_key()
-
     async with agent(gateway, client, f"/{mode}") as one:
         call = asyncio.create_task(one.execute(f"{server}_http:wait", key=key))
         await until(lambda: noted(gateway, "began", key), "the call's start")
@@ -44,7 +43,6 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(gateway, mode, client
 @CELLS
 async def test_a_call_with_its_idempotency_key_runs_once(gateway, mode, client, server):
     key = new_key()
-
     async with agent(gateway, client, f"/{mode}") as one:
         for _ in range(2):
             meta = {"agent-gate/idempotency-key": key}

@@ -126,7 +126,6 @@ async def test_noise_never_breaks_the_listener(data: bytes, prefix: bytes) -> No
 @pytest.mark.parametrize("step", [1, 1000, 2990, 10**6])
 async def test_a_head_over_the_limit_is_a_431_however_it_arrives(step: int) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 3000 + b"\r\n\r\n"
-
     async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
         for start in range(0, len(head), step):
             await client.send(head[start : start + step])
@@ -168,7 +167,6 @@ async def test_a_client_that_pipelines_into_a_busy_handler_is_held_back() -> Non
 async def test_a_head_just_under_the_limit_passes_even_beside_a_large_body() -> None:
     big = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 40000\r\n\r\n" + b"x" * 40000
     head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 30000 + b"\r\n\r\n"
-
     async with serving() as server, connected(server) as client:
         await client.send(big + head + big + head)
         assert [(await client.answer()).status for _ in range(4)] == [200] * 4
@@ -177,7 +175,6 @@ async def test_a_head_just_under_the_limit_passes_even_beside_a_large_body() -> 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_more_headers_than_anybody_needs_are_a_431(at_once: bool) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"".join(b"X-%d: a\r\n" % n for n in range(300)) + b"\r\n"
-
     async with serving() as server, connected(server) as client:
         for piece in [head] if at_once else [head[:2000], head[2000:]]:
             await client.send(piece)
@@ -198,7 +195,6 @@ async def test_a_chunk_announced_by_megabytes_is_refused_before_they_are_all_rea
 
 async def test_a_body_in_chunks_of_one_byte_is_read() -> None:
     body = bytes(range(256)) * 200
-
     async with serving() as server:
         data = CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
         answer = await ask(server, data)
@@ -356,7 +352,6 @@ async def test_the_handler_is_asked_only_after_the_guard() -> None:
 
 async def test_a_flood_of_ignored_upgrades_is_read_like_any_other_pipeline() -> None:
     upgrade = b"GET / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-
     async with serving() as server, connected(server) as client:
         await client.send(upgrade * 2000)
         for _ in range(2000):

@@ -108,7 +108,6 @@ async def test_p23_p24_a_host_that_is_not_the_one_on_record_is_sent_nothing(case
         "a client's": lambda: issued(HOME, CertificateSubject("subscriber", "memory")),
         "another certificate": lambda: issued(HOME, HOST),
     }
-
     (shown, leaf), (_, recorded) = made[case](), issued(HOME, HOST)
     pinned = recorded.fingerprint if case == "another certificate" else leaf.fingerprint
     async with Listening(mutual_server(shown, HOME.pem)) as listening:

@@ -225,7 +225,6 @@ async def test_a_refused_connection_or_unknown_name_was_not_sent() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-
     async with pooled() as pool:
         with pytest.raises(NotSent, match=f"127.0.0.1:{port}"):
             await call(pool, Target.parse(f"http://127.0.0.1:{port}"))
@@ -525,7 +524,6 @@ async def test_requests_of_one_turn_are_written_together_at_its_end() -> None:
 async def test_a_stream_is_never_taken_for_a_reply_that_came_before_on_its_connection() -> None:
     events = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     accepted = b"HTTP/1.1 202 Accepted\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n"
-
     pool = Pool()
     wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
     wire.connection_made(cast(Any, Quiet()))
@@ -570,7 +568,6 @@ async def test_what_comes_before_a_reply_is_never_taken_for_one(before: bytes) -
         b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine",
     )
-
     pool = Pool()
     wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
     wire.connection_made(cast(Any, Quiet()))

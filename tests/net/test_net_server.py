@@ -71,7 +71,6 @@ async def test_requests_on_one_connection_are_answered_in_order_one_at_a_time() 
 async def test_a_long_pipelined_burst_is_answered_whole_though_the_queue_is_bounded() -> None:
     body = b"x" * 3000
     one = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3000\r\n\r\n" + body
-
     limits = Limits(pipelined=2, body_bytes=4000)
     async with serving(limits=limits) as server, connected(server) as client:
         sending = asyncio.create_task(client.send(one * 200))
@@ -97,7 +96,6 @@ async def test_a_request_split_at_any_byte_is_the_same_request(whole: bytes) -> 
 @given(cuts=st.lists(st.integers(0, 2 * len(POST + CHUNKED)), max_size=8))
 async def test_pipelined_requests_split_anywhere_give_the_same_answers(cuts: list[int]) -> None:
     stream = (POST + CHUNKED) * 2
-
     async with serving() as server, connected(server) as client:
         edges = [0, *sorted(cuts), len(stream)]
         for start, end in itertools.pairwise(edges):
@@ -160,7 +158,6 @@ async def test_http_1_0_and_connection_close_end_after_one_answer() -> None:
 
 async def test_an_upgrade_to_a_protocol_we_do_not_speak_is_ignored_and_its_body_still_read() -> None:
     upgrade = b"POST / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-
     async with serving() as server:
         for cut in (0, 60, 140, 150):
             async with connected(server) as client:
@@ -456,7 +453,6 @@ async def test_an_idle_connection_is_closed_after_a_while() -> None:
 async def test_a_socket_whose_path_is_too_long_for_the_kernel_is_served_all_the_same(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 20) / ("path" * 20)
     folder.mkdir(parents=True, mode=0o700)
-
     server = Server(echo)
     await server.start_unix(folder / "admin.sock")
     try:

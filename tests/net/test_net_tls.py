@@ -291,7 +291,6 @@ async def test_a_name_that_the_certificate_does_not_have_is_refused(tmp_path: Pa
 
 async def test_old_tls_is_refused(tmp_path: Path) -> None:
     files = ensure_certificate(tmp_path)
-
     async with serving(ssl=server_context(files.cert, files.key)) as server:
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
@@ -330,7 +329,6 @@ async def test_a_socket_folder_that_cannot_be_made_is_named(tmp_path: Path) -> N
 
 async def test_a_gateway_that_ends_leaves_the_socket_of_its_successor_alone(tmp_path: Path) -> None:
     path = tmp_path / "run" / "admin.sock"
-
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def waiting(_request: Request) -> Response:
@@ -358,7 +356,6 @@ async def test_a_stale_socket_is_replaced_but_a_live_one_never(tmp_path: Path) -
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
     stale.close()
-
     async with serving(path=path):
         with pytest.raises(ConfigError, match="another program is listening"):
             await Server(echo).start_unix(path)
@@ -378,7 +375,6 @@ async def test_a_socket_path_that_others_could_have_prepared_is_refused(tmp_path
     else:
         (tmp_path / "link").symlink_to(path.parent)
         path = tmp_path / "link" / "admin.sock"
-
     with pytest.raises(ConfigError):
         async with serving(path=path):
             pass

@@ -74,7 +74,6 @@ def frame(payload: bytes, opcode: int = 1, *, fin: bool = True) -> bytes:
 
 async def test_text_of_every_kind_comes_back() -> None:
     echo = Echo()
-
     async with serve_echo(echo) as server, connect(url(server), compression=None) as client:
         for message in ("", "grüße", "x" * 500_000):
             await client.send(message)
@@ -103,7 +102,6 @@ async def test_bytes_that_arrive_with_the_handshake_are_not_lost() -> None:
 
 async def test_the_server_closes_with_its_code_and_reason() -> None:
     echo = Echo()
-
     async with serve_echo(echo) as server, connect(url(server)) as client:
         assert echo.ws is not None
         echo.ws.close(1008, "authenticate first " + "é" * 100)
@@ -120,7 +118,6 @@ async def test_the_server_closes_with_its_code_and_reason() -> None:
 
 async def test_a_message_over_the_limit_closes_with_1009() -> None:
     echo = Echo()
-
     async with serve_echo(echo, limits=Limits(message_bytes=1000)) as server:
         async with connect(url(server)) as client:
             await client.send("x" * 1000)
@@ -155,7 +152,6 @@ async def test_a_client_still_sending_can_read_why_it_was_closed() -> None:
 )
 async def test_frames_that_break_the_protocol_close_with_their_code(data: bytes, code: int) -> None:
     echo = Echo()
-
     async with serve_echo(echo) as server, connected(server) as client:
         await client.send(handshake())
         await client.head()
@@ -181,7 +177,6 @@ async def test_a_handlers_fault_closes_with_1011_and_is_logged(caplog: pytest.Lo
 
 async def test_a_reader_that_lets_messages_pile_up_is_closed_with_1013() -> None:
     echo = Echo()
-
     limits = Limits(buffer_bytes=1_000_000, linger_seconds=0.1, tick=0.02)
     async with serve_echo(echo, limits=limits) as server, connected(server, limit=1000) as client:
         await client.send(handshake())
@@ -199,7 +194,6 @@ async def test_a_reader_that_lets_messages_pile_up_is_closed_with_1013() -> None
 
 async def test_a_client_that_pings_and_reads_no_pong_is_closed_with_1013() -> None:
     echo = Echo()
-
     limits = Limits(buffer_bytes=1_000_000, linger_seconds=0.1, tick=0.02)
     async with serve_echo(echo, limits=limits) as server, connected(server, limit=1000) as client:
         await client.send(handshake())
@@ -219,7 +213,6 @@ async def test_a_client_that_was_told_to_go_is_let_go_when_it_answers_and_hears_
     code: int,
 ) -> None:
     echo = Echo()
-
     limits = Limits(linger_seconds=600)
     async with serve_echo(echo, limits=limits) as server, connected(server) as client:
         await client.send(handshake())
@@ -233,7 +226,6 @@ async def test_a_client_that_was_told_to_go_is_let_go_when_it_answers_and_hears_
 
 async def test_a_client_that_pings_often_and_reads_its_pongs_stays() -> None:
     echo = Echo()
-
     limits = Limits(buffer_bytes=1000)
     async with serve_echo(echo, limits=limits) as server, connected(server) as client:
         await client.send(handshake())
@@ -247,7 +239,6 @@ async def test_a_client_that_pings_often_and_reads_its_pongs_stays() -> None:
 
 async def test_a_message_in_endless_empty_parts_takes_no_memory() -> None:
     echo = Echo()
-
     async with serve_echo(echo) as server, connected(server) as client:
         await client.send(handshake())
         await client.head()
@@ -263,7 +254,6 @@ async def test_a_lost_client_is_told_once_as_1006_and_nothing_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     echo = Echo()
-
     with caplog.at_level(logging.INFO):
         async with serve_echo(echo) as server:
             async with connected(server) as client:
@@ -278,7 +268,6 @@ async def test_a_lost_client_is_told_once_as_1006_and_nothing_is_logged(
 
 async def test_a_silent_client_is_pinged_and_a_dead_one_is_cut_off() -> None:
     dead, alive = Echo(), Echo()
-
     handlers = iter([dead, alive])
     async with (
         serving(upgrade=lambda request: next(handlers), limits=FAST) as server,
@@ -297,7 +286,6 @@ async def test_a_silent_client_is_pinged_and_a_dead_one_is_cut_off() -> None:
 
 async def test_reading_can_be_paused_and_resumed() -> None:
     echo = Echo()
-
     async with serve_echo(echo) as server, connect(url(server), ping_interval=None) as client:
         assert echo.ws is not None
         echo.ws.pause()

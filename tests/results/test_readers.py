@@ -75,7 +75,6 @@ async def test_a_large_result_is_read_in_another_process_which_is_used_again():
 
 async def test_its_environment_has_none_of_the_gateways_variables(monkeypatch):
     monkeypatch.setenv("SOME_TOKEN", "very-secret")
-
     with reading() as found:
         before = children()
         await found.work("a", LAST, [WORDS])
@@ -114,7 +113,6 @@ async def test_a_reader_that_cannot_go_on_fails_one_view_and_no_other(counter, s
 
 async def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(monkeypatch):
     monkeypatch.setattr(readers, "SECONDS", 3)
-
     with reading() as found:
         cold = children()
         assert (await found.work("b", LAST, [WORDS])).text
@@ -143,7 +141,6 @@ async def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypa
 
     monkeypatch.setattr(readers, "SECONDS", 0.5)
     monkeypatch.setattr(readers, "_end", end_later)
-
     with reading() as found:
         found._fits = never_fits
         with pytest.raises(GatewayError):
@@ -169,7 +166,6 @@ async def test_who_leaves_ends_the_work_that_was_done_for_them():
 
 async def test_those_who_wait_hold_no_result_in_memory():
     loaded = []
-
     with reading() as found:
 
         async def load():
@@ -202,7 +198,6 @@ async def test_a_view_of_a_stored_result_goes_through_the_lanes(tmp_path):
 
 async def test_a_result_that_cannot_be_summarised_in_time_is_stored_whole_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "SECONDS", 0.2)
-
     async with opened(tmp_path) as store:
         gate, found = SmallCalls(store), Readers(never_fits)
         shaper = Shaper(gate.artifacts, fits, in_force(budget=100), found)

@@ -136,7 +136,6 @@ def test_the_doctor_says_that_a_shell_under_the_same_user_could_answer(tmp_path,
 
 async def test_the_head_of_the_record_is_sealed_every_thousand_rows(tmp_path, caplog):
     caplog.set_level(logging.INFO)
-
     async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
         heads = Heads(tmp_path / "audit.head", b"k" * 32)
         async with Sealer(store, b"k" * 32, heads=heads):

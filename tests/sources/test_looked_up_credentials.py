@@ -110,7 +110,6 @@ async def test_a_reference_is_looked_up_when_a_request_is_made_and_stands_in_the
 ):
     env = {"LAB_KEY": "of-the-environment"}
     (tmp_path / "key.txt").write_text("from-a-file\n")
-
     async with custody(tmp_path, env) as made:
         await made.secrets.set("a.name", "kept-in-the-vault")
         own = credentials(made, tmp_path, more, env)
@@ -208,7 +207,6 @@ async def test_a_secret_that_changed_is_used_five_seconds_later_without_a_refusa
 
 async def test_a_reference_to_the_keyring_is_looked_up_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr("agent_gate.vault.secrets.read_keyring", {"lab": "of-the-keyring"}.get)
-
     async with custody(tmp_path, {}) as made:
         own = credentials(made, tmp_path, 'auth: {type: bearer, token: "keyring:lab"}', {})
         assert (await own.fetch("")).headers == ((b"authorization", b"Bearer of-the-keyring"),)
@@ -217,9 +215,9 @@ async def test_a_reference_to_the_keyring_is_looked_up_by_its_name(tmp_path, mon
 async def test_an_identity_is_read_anew_for_each_exchange(tmp_path):
     identity = tmp_path / "identity"
     identity.write_text("the-first-identity")
-
-    async def scenario(url: str) -> None:
-        more = f'{{type: token-exchange, client_id: x, identity_token: "file:identity", token_url: "{url}/token"}}'
+    with Api() as api:
+        api.replies["/token"] = (200, {}, b'{"access_token": "a-token", "expires_in": 60}')
+        more = f'{{type: token-exchange, client_id: x, identity_token: "file:identity", token_url: "{api.url}/token"}}'
         async with custody(tmp_path, {}) as made:
             clock = Ahead()
             own = credentials(made, tmp_path, f"auth: {more}", {}, clock)
@@ -227,10 +225,6 @@ async def test_an_identity_is_read_anew_for_each_exchange(tmp_path):
             identity.write_text("the-second-identity")
             clock.by = 3600.0
             await own.fetch("")
-
-    with Api() as api:
-        api.replies["/token"] = (200, {}, b'{"access_token": "a-token", "expires_in": 60}')
-        await scenario(api.url)
         sent = [request["body"].decode() for request in api.requests if request["path"] == "/token"]
     assert [name for body in sent for name in ("first", "second") if f"the-{name}-identity" in body] == [
         "first",
@@ -242,7 +236,6 @@ async def test_a_caller_without_an_identity_is_told_that_there_is_none(tmp_path)
     more = (
         'auth: {type: token-exchange, client_id: x, identity_token: "of-the-file"}, credentials: per-caller'
     )
-
     async with custody(tmp_path, {}) as made:
         with pytest.raises(SignInNeeded, match="pi is without one"):
             await credentials(made, tmp_path, more, {}).fetch("pi")
@@ -286,7 +279,6 @@ async def test_a_sign_in_ends_after_ten_minutes(tmp_path):
 )
 async def test_the_token_of_a_services_account_goes_where_its_file_says(tmp_path, where, headers, query):
     who = AuthConfig(type="oauth2", **where).identity("lab", "http://127.0.0.1:9")
-
     async with custody(tmp_path, {}) as made:
         tokens = OAuthTokens(access_token="a-token")
         await made.accounts.keep(owner_of("lab"), Connected(kind="oauth", tokens=tokens))
@@ -300,7 +292,6 @@ async def test_a_child_gets_in_its_environment_what_a_reference_leads_to(tmp_pat
         'servers: {notes: {command: notes-server, env: {NOTES_KEY: "file:key.txt", NOTES_FILE: "file:notes.db"}}}'
     )
     settings = load(tmp_path / "config.yaml", env={}).settings.sources["servers"]["notes"]
-
     async with custody(tmp_path, {}) as made:
         own = Roster(made, SystemClock(), nobody_begins).credentials(identity(settings))
         proof = await own.fetch("")

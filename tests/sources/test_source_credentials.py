@@ -186,7 +186,6 @@ async def test_after_a_401_another_token_is_tried_once(make):
 
 async def test_a_token_that_is_refused_again_needs_a_person():
     service = Service("neither of them")
-
     async with asking(service, http_source, credentials=Renewed) as source:
         with pytest.raises(SignInNeeded, match=r"401.*reconnect"):
             await call(source)
@@ -196,7 +195,6 @@ async def test_a_token_that_is_refused_again_needs_a_person():
 @BOTH
 async def test_what_a_source_is_given_is_known_to_the_redactor_at_once(make):
     redactor = Redactor()
-
     async with asking(Service(FIRST), make, learn=redactor.add):
         assert redactor.known(f"a {FIRST}") == f"a {MASK}"
         redactor.learn(["another-secret"])

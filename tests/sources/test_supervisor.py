@@ -241,7 +241,6 @@ async def churn(supervisor, *stay):
 
 async def test_a_source_whose_names_change_all_the_time_has_only_so_many_pins(tmp_path, monkeypatch):
     short_memory(monkeypatch)
-
     async with opened(tmp_path) as store:
         shop, other = Shop("shop", Definition(name="search")), Shop("other", Definition(name="stay"))
         async with connected(store, plan(shop), plan(other)) as supervisor:
@@ -276,7 +275,6 @@ async def test_a_tool_that_comes_back_changed_after_many_others_is_noticed(
     tmp_path, monkeypatch, hold, restart
 ):
     short_memory(monkeypatch)
-
     async with opened(tmp_path) as store:
         shop = Shop("shop", *[Definition(name=f"real-{number}") for number in range(10)])
         async with connected(store, plan(shop, hold_changes=hold)) as supervisor:

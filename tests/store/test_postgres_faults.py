@@ -73,7 +73,6 @@ async def test_a_server_that_no_longer_answers_is_given_up(
     settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.store.postgres.ANSWER_TIMEOUT", 0.4)
-
     async with opened(settings) as store:
         await store.write(put("before"))
         postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
@@ -211,7 +210,6 @@ async def test_a_server_that_stops_answering_in_the_middle_of_rows_is_given_up(
     settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.store.postgres.ANSWER_TIMEOUT", 0.4)
-
     async with opened(settings) as store:
         await store.write(step("before"))
         postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)

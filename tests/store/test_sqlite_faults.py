@@ -120,7 +120,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 async def test_a_full_disk_refuses_keeps_what_was_posted_and_heals(small_disk: Path, tmp_path: Path) -> None:
     ballast = small_disk / "ballast"
-
     async with opened(StoreSettings(path=small_disk / "gate.db")) as store:
         written = await _fill_and_free(
             store, lambda: ballast.write_bytes(bytes(1_000_000)), lambda: ballast.unlink()
@@ -136,7 +135,6 @@ async def test_a_locked_file_refuses_after_a_while_and_heals_when_the_lock_goes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.3)
-
     async with opened(StoreSettings(path=path)) as store:
         await store.write(put("before"))
         other = sqlite3.connect(path, isolation_level=None)
@@ -200,7 +198,6 @@ async def test_a_failed_fsync_breaks_the_store_until_the_next_start(failing_fsyn
     assert before == "written"
     assert all("disk I/O error" in text and "start the gateway again" in text for text in during)
     assert after == during[0]
-
     async with opened(StoreSettings(path=path)) as store:
         await store.write(put("restarted"))
         assert "after" not in await values(store)
@@ -220,7 +217,6 @@ async def test_the_lock_of_a_killed_gateway_is_taken_over(path: Path) -> None:
         open_store(StoreSettings(path=path))
     process.send_signal(signal.SIGKILL)
     process.communicate()
-
     async with opened(StoreSettings(path=path)) as store:
         await store.write(put("mine now"))
         assert (path.parent / "gate.db.lock").read_text().strip() == str(os.getpid())

@@ -18,7 +18,6 @@ async def started(folder: Path, admin: AdminSettings, *, insecure: bool = False)
     limits = LimitsSettings(max_connections=17, max_request_bytes=2048)
     settings = Settings(gateway=GatewaySettings(port=0), admin=admin, limits=limits)
     listeners = Listeners(settings, folder, insecure=insecure)
-
     await listeners.start(nobody, nobody, nobody, nobody, nobody)
     await listeners.drain(0)
     return listeners

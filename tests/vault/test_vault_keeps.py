@@ -109,7 +109,6 @@ async def test_the_key_file_is_for_the_owner_alone(folder: Path) -> None:
 async def test_a_key_file_that_is_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text(KEY)
     (folder / "vault.key").symlink_to(tmp_path / "elsewhere")
-
     with pytest.raises(ConfigError, match=r"vault\.key"):
         async with a_vault(StoreSettings(path=folder / "gate.db"), folder):
             pass

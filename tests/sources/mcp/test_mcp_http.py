@@ -140,7 +140,6 @@ class Forgetful:
 
 async def test_calls_that_come_while_a_session_is_begun_again_wait_for_it() -> None:
     server = Forgetful()
-
     async with scripted(server) as upstream, connected(url=upstream.url) as made:
         first = asyncio.create_task(made.text("work"))
         await server.asked.wait()
@@ -154,7 +153,6 @@ async def test_calls_that_come_while_a_session_is_begun_again_wait_for_it() -> N
 
 async def test_a_call_given_up_while_its_session_is_begun_again_leaves_the_session_to_the_next() -> None:
     server = Forgetful()
-
     async with scripted(server) as upstream, connected(url=upstream.url) as made:
         first = asyncio.create_task(made.text("work"))
         await server.asked.wait()
@@ -342,7 +340,6 @@ async def test_a_parked_call_whose_server_goes_away_ends_in_an_unknown_outcome()
             await request.events(WHO, end=False)
 
     upstream_of: list[Scripted] = []
-
     async with scripted(handler) as upstream:
         upstream_of.append(upstream)
         async with connected(url=upstream.url) as made:
@@ -376,7 +373,6 @@ async def test_a_broken_stream_with_event_ids_is_resumed_not_repeated() -> None:
             await request.events(b"id: e1\nretry: 10\ndata: \n\n")
 
     upstream_call: list[Request] = []
-
     async with scripted(handler) as upstream, connected(url=upstream.url) as made:
         assert await made.text("work") == "resumed"
         assert len(upstream.sent("tools/call")) == 1
@@ -637,7 +633,6 @@ async def test_a_list_that_goes_on_for_ever_has_a_budget_and_a_reason(
             await request.result({"resourceTemplates": [], "resources": [], "prompts": []})
 
     upstreams: list[Scripted] = []
-
     async with scripted(handler) as upstream:
         upstreams.append(upstream)
         async with bench(url=upstream.url) as made:

@@ -26,7 +26,6 @@ async def test_the_time_server_is_met_in_the_modern_era() -> None:
 async def test_the_git_server_works_on_a_repository(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", "-b", "trunk", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text("x")
-
     async with connected(**program(command("git"), "--repository", str(tmp_path))) as made:
         assert "new.txt" in await made.text("git_status", {"repo_path": str(tmp_path)})
         assert (await made.call("git_status", {"repo_path": "/nowhere"})).is_error
@@ -34,7 +33,6 @@ async def test_the_git_server_works_on_a_repository(tmp_path: Path) -> None:
 
 async def test_the_filesystem_server_is_kept_to_its_folder(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello")
-
     async with connected(**program(command("filesystem"), str(tmp_path))) as made:
         assert made.source.connections.main.welcome.revision.name == "2025-11-25"
         assert await made.text("read_text_file", {"path": str(tmp_path / "note.txt")}) == "hello"
@@ -110,7 +108,6 @@ async def test_everything_over_http(transport: str, path: str) -> None:
 async def test_a_real_server_that_restarts_is_noticed_and_met_again() -> None:
     port = free_port()
     argv = [*command("everything"), "streamableHttp"]
-
     with listening(argv, port, PORT=str(port)) as upstream:
         async with connected(url=upstream.url) as made:
             watching = asyncio.create_task(made.source.watch())

@@ -101,7 +101,6 @@ async def told_by(handler: Callable[[Request], Awaitable[None]]) -> AsyncIterato
 @pytest.mark.parametrize("result", RESULTS)
 async def test_a_result_passes_as_it_came(result: Any) -> None:
     body = msgspec.json.encode(result)
-
     async with told_by(lambda request: request.result(msgspec.Raw(body))) as (made, _):
         answer = await made.call("work")
         assert answer.body == body

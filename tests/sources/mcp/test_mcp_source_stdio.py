@@ -41,7 +41,6 @@ def last_words(made: Bench) -> str:
 
 async def test_a_child_sees_only_its_declared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_SECRET", "do not tell")
-
     auth = ServerAuth(type="api-key", env="LAB_KEY", token="k-1")
     async with connected(**zoo(), env={"MINE": "yes"}, auth=auth) as made:
         seen = json.loads(await made.text("env"))
@@ -428,7 +427,6 @@ async def test_a_killed_gateway_leaves_neither_children_nor_grandchildren(leaves
 
 async def test_many_crashes_leave_no_process_and_no_descriptor() -> None:
     cycles = int(os.environ.get("AGENT_GATE_CRASH_CYCLES", "30"))
-
     start = psutil.Process().children(recursive=True)
     memory = Memory()
     async with bench(memory, **zoo("old", "forks")) as made:

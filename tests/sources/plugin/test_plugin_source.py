@@ -147,7 +147,6 @@ async def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
     plugin.begun.clear()
     plugins.Blocking.go_on.clear()
     plugins.BlockingLoop.go_on.clear()
-
     try:
         async with make(name) as source:
             work = asyncio.create_task(source.answer(await job(source)))
@@ -161,7 +160,6 @@ async def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
 
 async def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(make: Make) -> None:
     plugins.Blocking.go_on.clear()
-
     try:
         async with make("Blocking", options={"concurrency": 1}) as source:
             first = asyncio.create_task(source.answer(await job(source)))
@@ -336,7 +334,6 @@ async def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
     base = HANDLER.replace("class Plain", "class Base")
     body = f"class Plain(Base):\n    {place.format(end=end)}\n"
     exec(base + odd + body, space)
-
     made = PluginSource(config_of("Good"), space["Plain"], toolbox(Pool()))
     async with made as source:
         try:

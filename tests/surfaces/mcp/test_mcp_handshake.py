@@ -203,7 +203,6 @@ async def test_a_client_hears_that_the_answer_it_comes_back_for_is_no_longer_kep
 ) -> None:
     monkeypatch.setattr(kept_module, "MOST_STREAMS", 2)
     monkeypatch.setattr(kept_module, "MOST_GONE", 1)
-
     work = Gated()
     work.go.set()
     async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
@@ -231,7 +230,6 @@ async def test_an_answer_is_kept_however_many_other_calls_of_its_session_still_r
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_module, "MOST_STREAMS", 2)
-
     works = [Gated() for _ in range(4)]
     tools = {f"slow{number}": work for number, work in enumerate(works)}
     async with small_gate(tmp_path, lab(**tools)) as gate, client_of(gate) as client:

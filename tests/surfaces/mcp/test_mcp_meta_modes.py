@@ -133,7 +133,6 @@ class Slow:
 
 async def test_nobody_waits_for_tools_to_be_placed_by_meaning(tmp_path: Path) -> None:
     slow = Slow()
-
     try:
         async with proxy_gate(tmp_path, semantic=lambda: slow) as gate, client_of(gate) as client:
             listed = (await client.ask("tools/list")).result["tools"]

@@ -277,7 +277,6 @@ async def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(
     tmp_path: Path, api: Api
 ) -> None:
     api.replies["/states/sensor.temp"] = (200, {}, json.dumps({"text": "x" * 900_000}).encode())
-
     async with started(tmp_path, api) as home:
         home.limit(in_flight=3)
         async with home.agent() as agent:
