@@ -302,9 +302,9 @@ def tell(ctx: click.Context, found: Any, text: str) -> None:
 
 
 def admin_group(text: str, first: str = "list") -> click.Group:
-    """A group of operator commands that share their client and `--json`; alone it runs the command `first`."""
+    """A group of operator commands that share their client and `--json`; alone it runs the command `first`, if any."""
 
-    @click.group(cls=OperatorGroup, invoke_without_command=True, help=text)
+    @click.group(cls=OperatorGroup, invoke_without_command=bool(first), help=text)
     @admin_options
     @click.pass_context
     def group(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:

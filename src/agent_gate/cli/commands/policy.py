@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, tell
+from agent_gate.cli.operator import AdminClient, admin_group, tell
 from agent_gate.cli.output import paint, print_json, say
 from agent_gate.config.files.yamledit import flow
 from agent_gate.config.files.yamlfile import read_text
@@ -27,12 +27,7 @@ def seconds_of(text: str) -> float:
     return int(found[1]) * UNITS[found[2]]
 
 
-@click.group(cls=OperatorGroup)
-@admin_options
-@click.pass_context
-def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-    """Try changed rules, and let past answers suggest some."""
-    ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
+command = admin_group("Try changed rules, and let past answers suggest some.", first="")
 
 
 def difference_lines(found: dict[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from agent_gate.sources.browser.settings import BROWSER, KEY, BrowserSettings
 from agent_gate.sources.browser.tools import TOOLS
 from agent_gate.sources.toolbox import Toolbox
 
-log = logging.getLogger("agent_gate.sources.browser")
 DEFINITIONS: tuple[Definition, ...] = tuple(tool.definition for tool in TOOLS.values())
 STOPPED = "A person stopped this browser; its pages are gone"
 SCREEN_SECONDS = 3.0

@@ -1,7 +1,6 @@
 """Change notices: what a source or the catalog announces, told to each client that can see a difference."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
@@ -14,7 +13,6 @@ from agent_gate.mcp.revisions import Revision
 from agent_gate.surfaces.mcp.context.contexts import Contexts, ContextSources
 from agent_gate.surfaces.mcp.tools.lists import ToolLists
 
-log = logging.getLogger("agent_gate.surfaces.mcp")
 LISTS = (TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED)
 
 
