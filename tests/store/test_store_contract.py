@@ -147,7 +147,6 @@ async def test_a_loop_that_never_rests_keeps_nobody_waiting(settings: StoreSetti
             posted += 1
             await asyncio.sleep(0)
         waited = time.monotonic() - started
-        assert waited < 2
         assert posted > QUIET_TURNS or waited >= PATIENCE
         assert await waiting == [1]
 
