@@ -20,7 +20,7 @@ import pytest
 from tests import nursery
 from tests.app.small import TOOLS
 from tests.gateway import COMMAND, TOKEN, Gateway, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.app import Gateway as RunningGateway
 from agent_gate.cli.commands.serve import limit_of_the_promise
@@ -95,7 +95,7 @@ def test_it_starts_without_any_file_and_makes_a_token(tmp_path):
         assert (tmp_path / "data" / "agent.token").stat().st_mode & 0o077 == 0
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(PATIENCE) == 0
         process.stdout.close()
 
 
@@ -739,7 +739,7 @@ def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(t
     with running(tmp_path, files, "--insecure") as first:
         calling = threading.Thread(target=_ignore, args=(first,))
         calling.start()
-        assert arrived.wait(10)
+        assert arrived.wait(PATIENCE)
         first.kill()
         killed.set()
         calling.join(10)
@@ -781,7 +781,7 @@ def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path, files, ap
     with running(tmp_path, files, "--insecure") as gateway:
         calling = threading.Thread(target=lambda: box.append(gateway.call("read")))
         calling.start()
-        assert arrived.wait(10)
+        assert arrived.wait(PATIENCE)
         assert gateway.stop() == 0
         calling.join(10)
         assert box[0].status == 200
@@ -812,9 +812,9 @@ def test_a_result_and_a_stop_have_the_bounds_that_the_configuration_gives(tmp_pa
 
             calling = threading.Thread(target=call)
             calling.start()
-            assert arrived.wait(10)
+            assert arrived.wait(PATIENCE)
             gateway.process.send_signal(signal.SIGTERM)
-            assert gateway.process.wait(5) == 0
+            assert gateway.process.wait(PATIENCE) == 0
     finally:
         over.set()
     calling.join(10)

@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from uuid import uuid4
 
 from tests.http_server import HttpServer, QuietHandler
+from tests.waiting import wait_until
 
 TOKEN = "123456789:AAF-canary-bot-token-0123456789abcdef"
 CHAT = -1001234567890
@@ -366,21 +367,16 @@ class BotApi:
         self.update(message=content)
         return number
 
-    def wait(self, found, seconds=10):
+    def wait(self, found):
         """The first true value of `found`, as soon as it is there."""
-        ends = time.monotonic() + seconds
-        with self.lock:
-            while True:
-                value = found()
-                if value:
-                    return value
-                if time.monotonic() > ends:
-                    raise AssertionError(
-                        f"it did not happen: {self.messages} {self.calls[-5:]} {self.faults}"
-                    )
-                self.lock.wait(0.05)
 
-    def question(self, about="", seconds=10):
+        def look():
+            with self.lock:
+                return found()
+
+        return wait_until(look, "what is waited for at the bot")
+
+    def question(self, about=""):
         """The newest message with buttons that holds `about`."""
         return self.wait(
             lambda: next(
@@ -390,6 +386,5 @@ class BotApi:
                     if self.messages[n]["keyboard"] and about in self.messages[n]["text"]
                 ),
                 None,
-            ),
-            seconds,
+            )
         )

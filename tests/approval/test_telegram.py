@@ -53,7 +53,7 @@ def test_a_press_runs_the_call_once_and_the_message_says_who_answered(talk, api)
     number = bot.question("light.turn_on")
     assert "Approved once by ann" in bot.press(number, "Once", ANN)
     assert outcome(gate, call).json["status"] == "executed"
-    closed = bot.wait(lambda: bot.messages[number] if not bot.messages[number]["keyboard"] else None, 1.5)
+    closed = bot.wait(lambda: bot.messages[number] if not bot.messages[number]["keyboard"] else None)
     assert "Approved once by ann on telegram at " in closed["text"]
     assert len(reached(api)) == 1
     rows = gate.admin.get(f"/api/calls/{call}")
@@ -154,19 +154,19 @@ def test_an_expired_question_says_so_and_its_button_is_too_late(start, bot, api)
     call = light(gate).json["call"]
     number = bot.question()
     data = bot.messages[number]["keyboard"][0][0]["callback_data"]
-    bot.wait(lambda: "Expired: nobody answered in time" in bot.messages[number]["text"], 5)
+    bot.wait(lambda: "Expired: nobody answered in time" in bot.messages[number]["text"])
     assert bot.messages[number]["keyboard"] == []
     assert "Too late" in bot.press(number, None, ANN, data=data)
     assert gate.story(call) == ["pending", "expired"]
     assert reached(api) == []
 
 
-def test_an_answer_elsewhere_is_shown_within_a_second(talk):
+def test_an_answer_elsewhere_is_shown(talk):
     gate, bot = talk
     light(gate)
     number = bot.question()
     gate.answer("deny", reason="not at night")
-    bot.wait(lambda: "Denied by operator on terminal" in bot.messages[number]["text"], 1.0)
+    bot.wait(lambda: "Denied by operator on terminal" in bot.messages[number]["text"])
     assert bot.messages[number]["text"].rstrip().splitlines()[-2].endswith(": not at night")
 
 
@@ -283,8 +283,8 @@ def test_a_chat_that_was_down_gets_each_question_once_when_it_heals(start, api):
     assert "Questions do not get through to telegram: " in summary(status)
     assert TOKEN not in str(status)
     healed = BotApi(bot.port)
-    healed.question("light.one", 20)
-    healed.question("light.two", 20)
+    healed.question("light.one")
+    healed.question("light.two")
     healed.press(healed.question("light.one"), "Once", ANN)
     wait_until(lambda: reached(api))
     wait_until(lambda: gate.admin.get("/api/now")["needs"] == [])
@@ -530,4 +530,4 @@ def test_the_bot_token_is_in_no_log_and_no_answer(start, bot):
     assert TOKEN not in gate.stderr
     assert TOKEN not in json.dumps(gate.admin.get("/api/status"))
     bot.start()
-    bot.question("", 20)
+    bot.question()

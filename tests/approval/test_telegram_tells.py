@@ -102,7 +102,7 @@ def test_a_question_comes_with_its_facts_and_its_picture(tmp_path, bot):
         call = gate.call("web__click", {"ref": "e1"}, wait=0).json["call"]
         number = bot.question("Click Buy?")
         assert 'facts.element = "Buy"' in bot.messages[number]["text"]
-        assert bot.wait(lambda: bot.photos, 5) == [("image/png", PIXEL, number)]
+        assert bot.wait(lambda: bot.photos) == [("image/png", PIXEL, number)]
         [row] = gate.admin.get("/api/approvals")
         assert (row["picture"], row["facts"]) == ("image/png", {"element": "Buy"})
         shown = browser(gate).send("GET", f"/api/approvals/{row['id']}/picture")
@@ -116,17 +116,17 @@ def test_the_message_says_what_became_of_the_call(start, bot, api):
     light(gate)
     number = bot.question("light.bedroom")
     bot.press(number, "Once", ANN)
-    bot.wait(lambda: "It ran." in bot.messages[number]["text"], 5)
+    bot.wait(lambda: "It ran." in bot.messages[number]["text"])
     api.replies["*"] = (500, {}, b'{"message": "the bulb is broken"}')
     light(gate, "light.kitchen")
     number = bot.question("light.kitchen")
     bot.press(number, "Once", ANN)
-    bot.wait(lambda: "It failed: " in bot.messages[number]["text"], 5)
+    bot.wait(lambda: "It failed: " in bot.messages[number]["text"])
     assert "Approved once by ann" in bot.messages[number]["text"]
     light(gate, "light.hall")
     number = bot.question("light.hall")
     bot.press(number, "Deny", ANN)
-    bot.wait(lambda: "Denied by ann" in bot.messages[number]["text"], 5)
+    bot.wait(lambda: "Denied by ann" in bot.messages[number]["text"])
     assert "It failed" not in bot.messages[number]["text"]
 
 

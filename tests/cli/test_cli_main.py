@@ -14,7 +14,7 @@ import click
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.wsgate import files
 
 from agent_gate.cli import commands
@@ -249,7 +249,7 @@ def test_a_gateway_starts_without_its_command_and_with_its_flags(tmp_path: Path)
     announced = json.loads(process.stdout.readline())
     assert announced["url"].startswith("http://127.0.0.1:")
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     process.stdout.close()
     api.close()
 

@@ -123,7 +123,7 @@ def test_questions_are_answered_by_a_key_one_after_the_other(gateway: Gateway) -
         terminal.until("denied: turn_on(light.third)")
         assert third().status == 403
         terminal.press("q")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(PATIENCE) == 0
 
 
 def test_a_key_that_is_pressed_twice_answers_one_question(gateway: Gateway) -> None:
@@ -161,7 +161,7 @@ def test_the_record_is_followed_and_starts_where_one_wants(gateway: Gateway) -> 
     while "sensor.after" not in shown:
         shown = process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE) == 0
     process.stdout.close()
     assert agent_gate(gateway.folder, "audit", "tail", "--since", "soon").returncode == 4
 
@@ -374,7 +374,7 @@ def test_the_link_is_the_last_line_whole_and_a_code_where_a_phone_reaches_it(
 def test_a_fresh_link_is_a_code_too_where_a_phone_reaches_it(tmp_path: Path, gateway: Gateway) -> None:
     with Terminal(gateway.folder, COMMAND, "login") as terminal:
         terminal.until("/login#")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(PATIENCE) == 0
         assert "█" not in terminal.shown
     with Api() as api:
         config = files(api)["config.yaml"].replace("admin: {", "admin: {public_url: 'https://gate.example', ")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.processes import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 HERE = Path(__file__).resolve().parent
 BRIDGE = [sys.executable, "-c", "from agent_gate.cli.commands.bridge import command; command()"]
@@ -69,13 +69,13 @@ class Host:
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         await self.process.stdin.drain()
 
-    async def until(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 30.0) -> dict[str, Any]:
+    async def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first line, old or new, that is wanted. Every line must be a JSON-RPC message."""
         for line in self.lines:
             if wanted(line):
                 return line
         assert self.process.stdout is not None
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 raw = await self.process.stdout.readline()
                 assert raw, "the bridge ended"
@@ -85,8 +85,8 @@ class Host:
                 if wanted(line):
                     return line
 
-    async def answer(self, ident: Any, seconds: float = 30.0) -> dict[str, Any]:
-        return await self.until(lambda line: line.get("id") == ident and "method" not in line, seconds)
+    async def answer(self, ident: Any) -> dict[str, Any]:
+        return await self.until(lambda line: line.get("id") == ident and "method" not in line)
 
     async def greet(self, revision: str = "2025-11-25") -> dict[str, Any]:
         params = {

@@ -11,9 +11,10 @@ import struct
 import termios
 import threading
 
+from tests.waiting import PATIENCE
+
 ROWS, COLUMNS = 40, 2000
 """So wide that no address is broken."""
-PATIENCE = 60.0
 MARKS = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|[\[>?][0-9;?<>=]*[ -/]*[@-~]|[()][A-Z0-9]|[=>78])")
 
 

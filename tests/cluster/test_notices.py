@@ -246,11 +246,14 @@ async def test_what_one_does_alone_is_given_up_before_another_can_take_it_where_
         server, writer = postgres.server(), f"agent-gate one pid {os.getpid()}"
         assert server.signal_backends(writer, SIGSTOP)
         try:
-            while not ended.is_set():
+
+            async def is_given_up() -> bool:
                 await first.look()
-                await asyncio.sleep(0.05)
                 await second.look()
                 assert not second.held
+                return ended.is_set()
+
+            await until(is_given_up)
 
             async def is_taken() -> bool:
                 await second.look()

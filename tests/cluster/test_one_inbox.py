@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.cluster.several import several
 from tests.gateway import HeldReply
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.errors import GatewayError
 
@@ -96,7 +96,7 @@ def test_a_call_is_followed_on_the_gateway_that_neither_asked_nor_runs_it(fresh)
     fresh.api.replies["/write"] = release
     call = asked(fresh.one, 3)
     answer(fresh.one, the_question(fresh.one))
-    assert release.arrived.wait(10)
+    assert release.arrived.wait(PATIENCE)
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(lambda: followed(fresh.two, call))
         release.go_on.set()
@@ -200,7 +200,7 @@ def test_what_a_killed_gateway_was_running_is_unknown_after_its_lease_and_never_
         one, two = gateways.start("one"), gateways.start("two")
         call = asked(one, 1)
         answer(two, the_question(two))
-        assert release.arrived.wait(10)
+        assert release.arrived.wait(PATIENCE)
         with ThreadPoolExecutor(1) as pool:
             following = pool.submit(lambda: followed(two, call, 30))
             gateways.kill("one")

@@ -10,7 +10,7 @@ from tests import postgres
 from tests.cluster import several as world
 from tests.cluster.several import several
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 REVISION = "2025-06-18"
 
@@ -178,7 +178,7 @@ def test_a_call_on_one_gateway_is_cancelled_by_its_client_on_the_other(asking, a
     asking.api.replies["/write"] = held
     try:
         with closing(Streamed(asking.one, answering, "run", 61)):
-            assert held.arrived.wait(10)
+            assert held.arrived.wait(PATIENCE)
             # The row of an earlier call's end may come later than that of this one's beginning.
             rows = asking.one.admin.get("/api/calls")["rows"]
             [call] = {row["call"] for row in rows if row["tool"].startswith("home:run")}

@@ -114,13 +114,6 @@ async def ask(server: Server, data: bytes) -> Answer:
         return await client.answer()
 
 
-async def eventually(condition: Callable[[], bool]) -> bool:
-    """True as soon as something observable is; the test's own deadline bounds it."""
-    while not condition():
-        await asyncio.sleep(0.005)
-    return True
-
-
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 

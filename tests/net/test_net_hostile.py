@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
+from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, serving
+from tests.waiting import until
 
 from agent_gate.net.connection import Connection
 from agent_gate.net.http import Request, Response, StreamResponse
@@ -284,8 +285,8 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(streamed: bool)
 
     async with serving(handler, limits=FAST) as server, connected(server, limit=1000) as client:
         await client.send(GET)
-        await eventually(lambda: len(server.connections) == 1)
-        assert await eventually(lambda: not server.connections)
+        await until(lambda: len(server.connections) == 1)
+        assert await until(lambda: not server.connections)
 
 
 async def test_a_client_that_goes_on_sending_after_a_refusal_fills_no_memory() -> None:
@@ -319,7 +320,7 @@ async def test_a_client_that_pipelines_and_does_not_read_gets_no_further_answers
         await client.send(GET * wanted)
         (connection,) = server.connections
         assert isinstance(connection, Connection)
-        await eventually(lambda: connection.drained is not None)
+        await until(lambda: connection.drained is not None)
         assert asked < wanted // 2
         for _ in range(wanted):
             assert len((await client.answer()).body) == size
@@ -331,7 +332,7 @@ async def test_slow_clients_do_not_slow_down_a_good_one() -> None:
         slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(200)]
         for _, writer in slow:
             writer.write(b"GET / HTTP/1.1\r\nX-Slow: ")
-        await eventually(lambda: len(server.connections) == 200)
+        await until(lambda: len(server.connections) == 200)
         for _ in range(20):
             assert (await ask(server, GET)).status == 200
         assert len(server.connections) >= 200, "the good one was answered once the slow ones were gone"

@@ -13,7 +13,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.net.rawhttp import Script, Upstream, eventually, serving
+from tests.net.rawhttp import Script, Upstream, serving
+from tests.waiting import until
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.exchange import Wire
@@ -145,7 +146,7 @@ async def test_connections_are_reused_and_closed_when_idle() -> None:
             assert (await call(pool, target)).body == b"ok"
         await asyncio.gather(*(call(pool, target) for _ in range(3)))
         assert upstream.connections == 3
-        await eventually(lambda: not pool._wires)
+        await until(lambda: not pool._wires)
         assert (await call(pool, target)).body == b"ok"
         assert upstream.connections == 4
 
@@ -264,7 +265,7 @@ async def test_a_deadline_after_sending_is_lost_and_closes_the_connection(data: 
             await call(pool, target, deadline=began + 0.1, idempotent=True)
         assert caught.value.timed_out
         assert time.monotonic() - began > 0.08
-        await eventually(lambda: not pool._wires)
+        await until(lambda: not pool._wires)
 
 
 async def test_each_request_has_its_own_deadline() -> None:
@@ -294,7 +295,7 @@ async def test_a_reply_over_the_limit_is_cut_off(data: bytes) -> None:
     async with scripted(replying(data)) as (_, pool, target):
         with pytest.raises(TooLarge):
             await call(pool, target, max_bytes=100)
-        await eventually(lambda: not pool._wires)
+        await until(lambda: not pool._wires)
 
 
 async def test_a_redirect_is_a_reply_like_any_other() -> None:
@@ -341,7 +342,7 @@ async def test_more_bytes_than_were_asked_for_never_reach_the_next_request() -> 
     async with scripted(replying(smuggled)) as (upstream, pool, target):
         for n in range(3):
             assert (await call(pool, target)).body == b"ok"
-            await eventually(lambda: not pool._wires)
+            await until(lambda: not pool._wires)
             assert upstream.connections == n + 1
 
 
@@ -358,7 +359,7 @@ async def test_bytes_nobody_asked_for_end_an_idle_connection() -> None:
     async with scripted(script) as (upstream, pool, target):
         assert (await call(pool, target)).body == b"ok"
         answered.set()
-        await eventually(lambda: not pool._wires)
+        await until(lambda: not pool._wires)
         assert (await call(pool, target)).body == b"ok"
         assert upstream.connections == 2
 
@@ -373,7 +374,7 @@ async def test_cancelling_the_caller_closes_the_connection() -> None:
 
     async with scripted(script) as (upstream, pool, target):
         task = asyncio.create_task(call(pool, target, deadline=time.monotonic() + 60))
-        await eventually(lambda: len(upstream.requests) == 1)
+        await until(lambda: len(upstream.requests) == 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -421,7 +422,7 @@ async def test_a_stream_that_is_closed_early_closes_its_connection() -> None:
         assert await anext(reply) == b"one"
         await reply.aclose()
         assert [chunk async for chunk in reply] == []
-        await eventually(lambda: not pool._wires)
+        await until(lambda: not pool._wires)
 
 
 async def test_a_stream_keeps_its_deadline_until_it_is_moved() -> None:
@@ -457,7 +458,7 @@ async def test_a_stream_that_nobody_reads_does_not_fill_the_memory() -> None:
     async with serving(handler) as server, pooled() as pool:
         target = Target.parse(f"http://127.0.0.1:{server.port}")
         reply = await pool.stream("GET", target, b"/", deadline=time.monotonic() + 10, max_bytes=len(body))
-        await eventually(lambda: reply._wire is not None and reply._wire.paused)
+        await until(lambda: reply._wire is not None and reply._wire.paused)
         assert reply._buffered < 2_000_000
         assert len(await reply.read(len(body))) == len(body)
 
@@ -590,7 +591,7 @@ async def test_a_connection_that_waits_for_its_next_request_holds_nothing_of_the
             reply = await call(pool, target, "POST", body=bytes(LARGE), max_bytes=8 * LARGE)
             assert reply.status == 200
             del reply
-            await eventually(lambda: tracemalloc.get_traced_memory()[0] < LARGE / 2)
+            await until(lambda: tracemalloc.get_traced_memory()[0] < LARGE / 2)
         finally:
             tracemalloc.stop()
 
@@ -601,6 +602,6 @@ async def test_a_connection_that_ended_leaves_nothing_to_the_collector() -> None
         gc.disable()
         try:
             assert (await call(pool, target)).body == b"ok"
-            await eventually(lambda: not any(isinstance(one, Wire) for one in gc.get_objects()))
+            await until(lambda: not any(isinstance(one, Wire) for one in gc.get_objects()))
         finally:
             gc.enable()

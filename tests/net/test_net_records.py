@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import psutil
 import pytest
-from tests.net.rawhttp import GET, Client, connected, eventually, serving
+from tests.net.rawhttp import GET, Client, connected, serving
+from tests.waiting import until
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -109,8 +110,7 @@ async def test_a_client_that_leaves_halfway_leaves_nothing(contexts: dict[str, s
             await client.reader.readexactly(100_000)
             client.writer.transport.abort()
         before = asyncio.current_task()
-        while server.connections or len(asyncio.all_tasks()) > 1:
-            await asyncio.sleep(0.01)
+        await until(lambda: not (server.connections or len(asyncio.all_tasks()) > 1))
         assert asyncio.all_tasks() == {before}
 
 
@@ -162,8 +162,7 @@ async def test_a_connection_that_waits_for_its_next_request_holds_no_answer(
         for _ in range(2):
             await client.send(GET)
             assert (await client.answer()).body == LARGE
-        while Counted.alive:
-            await asyncio.sleep(0.01)
+        await until(lambda: not Counted.alive)
 
 
 async def test_how_long_a_handshake_took_does_not_count_for_the_request_after_it(
@@ -176,7 +175,7 @@ async def test_how_long_a_handshake_took_does_not_count_for_the_request_after_it
     ):
         server.now += 2 * limits.header_seconds
         await client.writer.start_tls(contexts["client"], server_hostname="127.0.0.1")
-        await eventually(lambda: bool(server.connections))
+        await until(lambda: bool(server.connections))
         for one in server.connections:
             one.sweep(server.now)
         await client.send(GET)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
+from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, serving
+from tests.waiting import until
 
 from agent_gate.errors import ConfigError, InvalidArgs, RateLimited
 from agent_gate.net.connection import Connection
@@ -281,14 +282,12 @@ async def test_a_stream_waits_for_its_reader() -> None:
     async with serving(handler) as server, connected(server) as client:
         await client.send(GET)
         await client.head()
-        before = -1
-        while before != made:
-            before = made
-            await asyncio.sleep(0.05)
-        assert made < 1000
+        await until(lambda: any(one.drained for one in server.connections))
+        before = made
+        assert before < 1000
         for _ in range(40):
             await client.reader.readexactly(int(await client.reader.readline(), 16) + 2)
-        await eventually(lambda: made > before)
+        await until(lambda: made > before)
 
 
 async def test_a_lost_client_is_told_to_the_handler_which_runs_on() -> None:
@@ -321,7 +320,7 @@ async def test_nobody_is_told_of_a_disconnect_after_the_answer() -> None:
 
     async with serving(handler) as server:
         await ask(server, GET)
-        await eventually(lambda: not server.connections)
+        await until(lambda: not server.connections)
     assert told == []
 
 
@@ -346,7 +345,7 @@ async def test_a_stream_without_client_is_closed() -> None:
         async with connected(server) as client:
             await client.send(GET)
             await client.reader.readuntil(b"first")
-        await eventually(lambda: bool(ended))
+        await until(lambda: bool(ended))
     assert ended == ["cancelled"]
 
 
@@ -355,8 +354,8 @@ async def test_a_client_that_leaves_in_mid_request_leaves_nothing_behind(cut: in
     async with serving() as server:
         async with connected(server) as client:
             await client.send(POST[:cut])
-            await eventually(lambda: len(server.connections) == 1)
-        assert await eventually(lambda: not server.connections)
+            await until(lambda: len(server.connections) == 1)
+        assert await until(lambda: not server.connections)
 
 
 async def test_draining_answers_what_is_in_flight_and_takes_nothing_new() -> None:
@@ -399,9 +398,9 @@ async def test_draining_waits_for_a_request_whose_client_has_left() -> None:
         async with connected(server) as client:
             await client.send(GET)
             await started.wait()
-        await eventually(lambda: not server.connections)
+        await until(lambda: not server.connections)
         drain = asyncio.create_task(server.drain(5))
-        await eventually(lambda: server.draining)
+        await until(lambda: server.draining)
         assert not drain.done()
         go_on.set()
         await drain
@@ -423,7 +422,7 @@ async def test_draining_gives_up_on_a_handler_that_does_not_end() -> None:
     await server.start("127.0.0.1", 0)
     async with connected(server) as client:
         await client.send(GET)
-        await eventually(lambda: any(c.active for c in server.connections))
+        await until(lambda: any(c.active for c in server.connections))
         await server.drain(0.05)
         assert cancelled.is_set()
         assert await client.ended()
@@ -471,7 +470,7 @@ async def test_a_connection_that_ended_leaves_nothing_to_the_collector() -> None
         gc.disable()
         try:
             await ask(server, POST)
-            assert await eventually(lambda: not any(isinstance(one, Connection) for one in gc.get_objects()))
+            assert await until(lambda: not any(isinstance(one, Connection) for one in gc.get_objects()))
         finally:
             gc.enable()
 
@@ -479,9 +478,9 @@ async def test_a_connection_that_ended_leaves_nothing_to_the_collector() -> None
 async def test_the_time_in_which_the_gateway_got_no_cpu_is_not_held_against_a_client() -> None:
     async with serving(limits=FAST) as server, connected(server) as client:
         await client.send(GET[:10])
-        await eventually(lambda: any(one.feeding for one in server.connections))  # type: ignore[union-attr]
+        await until(lambda: any(one.feeding for one in server.connections))  # type: ignore[union-attr]
         time.sleep(3 * FAST.header_seconds)  # noqa: ASYNC251 - the loop is what must stand still
         swept = server.now
-        await eventually(lambda: server.now > swept)
+        await until(lambda: server.now > swept)
         await client.send(GET[10:])
         assert (await client.answer()).status == 200

@@ -9,7 +9,8 @@ import sys
 from typing import Any
 
 import pytest
-from tests.net.rawhttp import FAST, HOST, connected, eventually, serving
+from tests.net.rawhttp import FAST, HOST, connected, serving
+from tests.waiting import until
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError, InvalidStatus
 
@@ -111,7 +112,7 @@ async def test_the_server_closes_with_its_code_and_reason() -> None:
         assert caught.value.rcvd.code == 1008
         assert caught.value.rcvd.reason.startswith("authenticate first é")
         echo.ws.send("into the void")
-        await eventually(lambda: echo.close is not None)
+        await until(lambda: echo.close is not None)
         assert echo.close is not None
         assert echo.close[0] == 1008
 
@@ -127,7 +128,7 @@ async def test_a_message_over_the_limit_closes_with_1009() -> None:
                 await client.recv()
             assert caught.value.rcvd is not None
             assert caught.value.rcvd.code == 1009
-        await eventually(lambda: echo.close is not None)
+        await until(lambda: echo.close is not None)
         assert echo.close is not None
         assert echo.close[0] == 1009
 
@@ -159,7 +160,7 @@ async def test_frames_that_break_the_protocol_close_with_their_code(data: bytes,
         rest = await client.reader.read()
         assert rest[0] == 0x88
         assert int.from_bytes(rest[2:4], "big") == code
-        await eventually(lambda: echo.close is not None)
+        await until(lambda: echo.close is not None)
         assert echo.close is not None
         assert echo.close[0] == code
 
@@ -189,7 +190,7 @@ async def test_a_reader_that_lets_messages_pile_up_is_closed_with_1013() -> None
             await asyncio.sleep(0)
         assert sent < 20_000_000
         assert echo.close == (1013, "reading too slowly")
-        await eventually(lambda: not server.connections)
+        await until(lambda: not server.connections)
 
 
 async def test_a_client_that_pings_and_reads_no_pong_is_closed_with_1013() -> None:
@@ -205,7 +206,7 @@ async def test_a_client_that_pings_and_reads_no_pong_is_closed_with_1013() -> No
             sent += len(pings)
             await asyncio.sleep(0)
         assert echo.close == (1013, "reading too slowly")
-        await eventually(lambda: not server.connections)
+        await until(lambda: not server.connections)
 
 
 @pytest.mark.parametrize("code", [1000, 1013])
@@ -260,7 +261,7 @@ async def test_a_lost_client_is_told_once_as_1006_and_nothing_is_logged(
                 await client.send(handshake())
                 await client.head()
                 client.writer.transport.abort()
-            await eventually(lambda: echo.close is not None)
+            await until(lambda: echo.close is not None)
             assert not server.connections
     assert echo.close == (1006, "")
     assert [record for record in caplog.records if record.name.startswith("agent_gate")] == []
@@ -277,7 +278,7 @@ async def test_a_silent_client_is_pinged_and_a_dead_one_is_cut_off() -> None:
         await raw.head()
         async with connect(url(server), ping_interval=None) as client:
             assert await raw.reader.readexactly(2) == b"\x89\x00"
-            await eventually(lambda: dead.close is not None)
+            await until(lambda: dead.close is not None)
             assert alive.close is None
             await client.send("still here")
             assert await client.recv() == "still here"
@@ -363,7 +364,7 @@ async def test_compression_is_never_agreed_on_and_a_compressed_frame_ends_the_co
             assert "Sec-WebSocket-Extensions" not in client.response.headers
         async with connected(server) as raw:
             await raw.send(handshake() + frame(b"x", opcode=0x41))
-            await eventually(lambda: echo.events[-1][:2] == ("closed", 1002))
+            await until(lambda: echo.events[-1][:2] == ("closed", 1002))
 
 
 async def test_without_websocket_handler_an_upgrade_is_refused() -> None:

@@ -13,7 +13,7 @@ from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.errors import GatewayError
 from agent_gate.net.tls.certificates import ensure_certificate
@@ -196,7 +196,7 @@ def test_r15_a_kill_between_the_servers_new_tokens_and_their_commit_asks_once_an
             wait_until(lambda: not any(map(server.is_good, used)))
             with pytest.raises(OSError):
                 gateway.call("notes__list_notes")
-            assert gateway.process.wait(20) == 137
+            assert gateway.process.wait(PATIENCE) == 137
         asked = authority.count("/token")
         with running(tmp_path, {}, "--insecure") as gateway:
             wait_until(lambda: needs_auth(gateway))

@@ -129,7 +129,7 @@ def test_t45_a_device_code_that_an_agent_asked_for_comes_to_the_person_who_let_i
     assert f"enter the code {found['user_code']}" in text
     assert "until 20" in text
     Person(authority.issuer).enter_device_code(link_in(bot, number, authority.issuer))
-    bot.press(bot.question("Somebody signed in to television", seconds=30), "Once", ANN)
+    bot.press(bot.question("Somebody signed in to television"), "Once", ANN)
     wait_until(lambda: account(gateway, "television")["connected"])
     rows = gateway.admin.get("/api/calls?limit=100")["rows"]
     assert ("connections:finish", "ann", "completed") in {

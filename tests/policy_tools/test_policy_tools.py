@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from tests.rows import opened, step
 from tests.tools import arg, catalog, yaml_tool
+from tests.waiting import PATIENCE, until
 
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
@@ -70,10 +71,11 @@ def test_simulating_the_rules_in_force_differs_in_nothing_even_where_a_grant_ans
 
 
 async def test_simulating_leaves_the_event_loop_to_the_others(tmp_path):
-    turned = threading.Event()
+    asked, turned = threading.Event(), threading.Event()
 
     def find(_tool_id):
-        assert turned.wait(5), "the loop stood still"
+        asked.set()
+        assert turned.wait(PATIENCE), "the loop stood still"
 
     async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
         await store.write(step("call", State.DISPATCHING, decision="ask", signature="light(hall)"))
@@ -85,9 +87,8 @@ async def test_simulating_leaves_the_event_loop_to_the_others(tmp_path):
         )
         ask = SimpleNamespace(body=lambda: {"text": "rules: []", "since": 0})
         reply = asyncio.create_task(PolicyTools(admin)._simulate(ask))
-        while not reply.done():
-            await asyncio.sleep(0.01)
-            turned.set()
+        await until(asked.is_set)
+        turned.set()
         assert json.loads((await reply).body)["tried"] == 1
 
 

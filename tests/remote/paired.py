@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway, running
+from tests.waiting import PATIENCE
 
 from agent_gate.net.tls.certificates import ensure_certificate
 from agent_gate.net.tls.files import server_context
@@ -117,7 +118,7 @@ class Relay:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._up.wait(10)
+        assert self._up.wait(PATIENCE)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,6 +14,7 @@ from tests import room
 from tests.gateway import running
 from tests.sign_in.conftest import files
 from tests.ui import chromium
+from tests.waiting import PATIENCE
 
 from agent_gate.net.tls.certificates import ensure_certificate
 
@@ -101,7 +102,7 @@ def test_a_connector_signs_in_over_tls_and_uses_what_it_got(
             page.wait_for_url(re.compile(rf"https://{re.escape(where)}/.*code="), timeout=20_000)
             assert {"home_act", "notes_write"} <= set(json.loads(line_of(process, "TOOLS")))
             assert {"home_act", "notes_write"} <= set(json.loads(line_of(process, "REFRESHED")))
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE) == 0
         finally:
             process.kill()
     rows = {one["name"]: one["signed_in"] for one in gate.admin.get("/api/agents") if one["signed_in"]}

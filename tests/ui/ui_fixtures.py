@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import msgspec
+from tests.waiting import PATIENCE
 
 from agent_gate.errors import DependencyUnavailable, Unauthorized
 from agent_gate.net.http import Response, StreamResponse, error_response, json_response
@@ -424,7 +425,7 @@ class Fixtures:
 
     def start(self):
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(PATIENCE)
         return self
 
     def stop(self):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.mcp_client import client_of, encode, text_of
 from tests.surfaces.mcp.mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
+from tests.waiting import PATIENCE
 
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Caller
@@ -127,7 +128,7 @@ class Slow:
 
     def place(self, texts: Sequence[str]) -> Space:
         self.begun.set()
-        assert self.goes_on.wait(30)
+        assert self.goes_on.wait(PATIENCE)
         return Nowhere()
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, in_front_of
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.errors import GatewayError, InvalidArgs
 
@@ -539,7 +539,7 @@ def test_the_result_of_a_call_whose_sender_hung_up_is_kept_for_it(gateway, api):
     go = threading.Event()
 
     def once_told(handler, body):
-        assert go.wait(20)
+        assert go.wait(PATIENCE)
 
     api.replies["/base/states/away"] = once_told
     with raw_call(gateway, b"away"):
