@@ -13,29 +13,28 @@ SHORTEST, LONGEST = 0.002, 0.05
 
 
 class _Looks:
-    def __init__(self, what: str, patience: float) -> None:
-        self._what, self._patience = what, patience
-        self._ends, self._pause = time.monotonic() + patience, SHORTEST
+    def __init__(self, what: str) -> None:
+        self._what, self._ends, self._pause = what, time.monotonic() + PATIENCE, SHORTEST
 
     def pause(self, found: object) -> float:
         """The seconds until the next look; fails when there was one after the last moment."""
         if time.monotonic() > self._ends:
-            raise AssertionError(f"{self._what} did not happen within {self._patience:g} s: {found!r}")
+            raise AssertionError(f"{self._what} did not happen within {PATIENCE:g} s: {found!r}")
         pause, self._pause = self._pause, min(self._pause * 1.5, LONGEST)
         return pause
 
 
-def wait_until(condition: Callable[[], Any], what: str = "it", *, patience: float = PATIENCE) -> Any:
+def wait_until(condition: Callable[[], Any], what: str = "it") -> Any:
     """The first true value of `condition`. An error in it is the test's: it says itself which ones it expects."""
-    looks = _Looks(what, patience)
+    looks = _Looks(what)
     while not (found := condition()):
         time.sleep(looks.pause(found))
     return found
 
 
-async def until(condition: Callable[[], Any], what: str = "it", *, patience: float = PATIENCE) -> Any:
+async def until(condition: Callable[[], Any], what: str = "it") -> Any:
     """The same while the event loop runs; `condition` may be a coroutine function."""
-    looks = _Looks(what, patience)
+    looks = _Looks(what)
     while not (found := await _look(condition)):
         await asyncio.sleep(looks.pause(found))
     return found

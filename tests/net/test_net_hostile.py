@@ -153,11 +153,8 @@ async def test_a_client_that_pipelines_into_a_busy_handler_is_held_back() -> Non
 
     async with serving(handler) as server, connected(server) as client:
         client.writer.write(GET * 500_000)
-        unsent, before = client.writer.transport.get_write_buffer_size, -1
-        while before != unsent():
-            before = unsent()
-            await asyncio.sleep(0.05)
-        assert before > 1_000_000
+        await until(lambda: any(not one.transport.is_reading() for one in server.connections))
+        assert client.writer.transport.get_write_buffer_size() > 1_000_000
         (connection,) = server.connections
         assert len(connection.backlog) < 1_000_000
         gate.set()
