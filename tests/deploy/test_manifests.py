@@ -82,14 +82,13 @@ def test_only_agents_come_in_and_only_what_is_named_goes_out():
 
 def checked(folder, env):
     """What `agent-gate check` says of the configuration in a folder."""
-    done = nursery.run(
+    return nursery.run(
         [COMMAND, "check", "--config", "config.yaml"],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), **SECRETS, **env},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +107,15 @@ def certs(tmp_path_factory):
 def test_the_configuration_in_the_manifests_is_one_that_the_gateway_takes(tmp_path, certs):
     for name, text in manifest("ConfigMap")["data"].items():
         (tmp_path / name).write_text(text.replace("/tls/tls.", f"{certs}/gate."))
-    checked(tmp_path, {"HOSTNAME": "agent-gate-0"})
+    done = checked(tmp_path, {"HOSTNAME": "agent-gate-0"})
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_configuration_of_the_composed_gateways_is_one_that_the_gateway_takes(tmp_path, certs):
     for name in ("config.yaml", "permissions.yaml"):
         shutil.copy(DEPLOY / "ha" / name, tmp_path)
-    checked(tmp_path, {"GATE_ID": "gateway-1", "CERTS": str(certs)})
+    done = checked(tmp_path, {"GATE_ID": "gateway-1", "CERTS": str(certs)})
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_compose_file_is_what_compose_takes():
