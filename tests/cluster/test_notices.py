@@ -58,6 +58,7 @@ def came(heard: list, key: str):
 async def test_a_change_is_told_to_the_other_store_without_a_look_and_not_to_the_one_that_made_it(
     url, monkeypatch
 ):
+    assert notices_module.LOOK_SECONDS <= 1, "which counts where nothing is heard"
     monkeypatch.setattr(notices_module, "LOOK_SECONDS", 10 * PATIENCE)
     async with (
         opened(settings(url, "one")) as one,
