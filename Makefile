@@ -12,7 +12,7 @@ run: $(VENV)/.run ## Install and start the gateway with something real to try
 browser: $(VENV)/.run ## Install what the browser tools need, before the first `make run`
 	@$(PIP) install --no-build-isolation -e '.[browser]'
 
-WORKERS ?= 4 # more than a small machine has cores, since many tests wait for another process
+WORKERS ?= 5 # more than a small machine has cores, since many tests wait for another process
 test test-fast: export PYTHONDONTWRITEBYTECODE = # what was compiled once is not compiled by every process of the tests
 
 test: $(VENV)/.dev ## Install what the tests need, and run them

@@ -255,6 +255,22 @@ async def test_a_link_works_for_15_minutes_and_its_session_for_a_week(clock, tmp
         await store.close()
 
 
+async def test_a_link_of_another_gateway_is_followed_with_what_that_one_knows_of_its_person(clock, tmp_path):
+    store = open_store(StoreSettings(path=tmp_path / "gate.db"))
+    try:
+        there, here = Keys(store, clock), Keys(store, clock)
+        await there.make("person", "carla", {})
+        link = await Logins(there, clock, lambda _name: True, "page").offer(LoginLink("carla"))
+        logins = Logins(
+            here, clock, lambda name: here.named("person", name) is not None, "page", catch_up=here.load
+        )
+        opened = await logins.redeem(Request("POST", b"/", {}), link)
+        visit = Request("GET", b"/", {b"cookie": f"page={opened.cookie}".encode()})
+        assert logins.session(visit).person == "carla"
+    finally:
+        await store.close()
+
+
 def test_somebody_answers_for_as_long_as_the_file_or_a_channel_has_them():
     listed, on_channels = {"anna": Person(name="anna")}, {"tg-7"}
     people = People(lambda: listed, lambda: on_channels, lambda: None)

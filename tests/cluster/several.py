@@ -11,7 +11,7 @@ gateway: {{id: {name}, host: "{address}", port: 0}}
 admin: {{port: 0, socket: ./data/admin.sock{admin}}}
 agents:
   tester: {{token: {token}, rate_limit: {{max_requests_per_minute: {rate}, max_pending_approvals: {pending}}}}}
-  other: {{token: {other}, rate_limit: {{max_requests_per_minute: 0}}}}
+  other: {{token: {other}, rate_limit: {{max_requests_per_minute: 0}}, person: "{person}"}}
 services:
   home:
     url: "{url}"
@@ -27,16 +27,16 @@ permissions: permissions.yaml
 RULES = """
 rules: [{pattern: read, action: allow}, {pattern: look, action: allow}, {pattern: run, action: allow}, {pattern: brief, action: ask, lifetime: 2}]
 """
+USUAL = {"rate": 0, "pending": 10, "services": "", "admin": "", "person": ""}
 
 
 class Several:
     """Gateways that share a database. `start` begins one more, or one that was stopped again."""
 
-    def __init__(
-        self, folder, database, api, *, rate=0, pending=10, services="", more="", admin="", env=SECRET
-    ):
+    def __init__(self, folder, database, api, *, more="", rules=RULES, env=SECRET, **values):
+        """`values` are other than usual in `CONFIG`."""
         self.folder, self.database, self.api, self.env = Path(folder), database, api, env
-        self._values = {"rate": rate, "pending": pending, "services": services, "more": more, "admin": admin}
+        self._rules, self._values = rules, {**USUAL, "more": more, **values}
         self.running = {}
 
     def files(self, name, more=""):
@@ -48,7 +48,7 @@ class Several:
             database=self.database,
             **(self._values | ({"more": more} if more else {})),
         )
-        return {"config.yaml": text, "permissions.yaml": RULES}
+        return {"config.yaml": text, "permissions.yaml": self._rules}
 
     def start(self, name, *, env=None, more="", kind=Gateway, address="127.0.0.1"):
         place = self.folder / name

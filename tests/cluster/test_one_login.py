@@ -6,12 +6,13 @@ from urllib.parse import urlsplit
 import pytest
 from tests import postgres
 from tests.cluster.several import several
-from tests.gateway import Api
+from tests.gateway import OTHER_TOKEN, Api
 from tests.oidc.provider_house import PersonAtProvider, ProviderProcess, oidc, said_on
 from tests.surfaces.admin.admin_gate import Browser, link
 from tests.waiting import wait_until
 
 OUTSIDE = "http://127.0.0.1:9"
+RULES = "rules: [{pattern: write, groups: [sre], action: allow}]"
 
 
 class BrowserBehindProxy(Browser):
@@ -42,7 +43,8 @@ def gates(provider, tmp_path_factory):
     more = oidc(provider.issuer, client)
     folder, admin = tmp_path_factory.mktemp("logins"), f', public_url: "{OUTSIDE}"'
     database = postgres.server().new_database()
-    with Api() as api, several(folder, database, api, admin=admin, more=more) as gateways:
+    given = {"more": more, "rules": RULES, "person": "dora@example.test"}
+    with Api() as api, several(folder, database, api, admin=admin, **given) as gateways:
         yield gateways.start("one"), gateways.start("two")
 
 
@@ -93,3 +95,21 @@ def test_a_login_at_a_provider_goes_on_and_ends_on_either_gateway(gates, provide
     assert urlsplit(left["log_out_at"]).query
     assert "id_token_hint" in left["log_out_at"]
     wait_until(lambda: not person.page.lets_in(one))
+
+
+def test_the_groups_of_a_login_count_for_the_persons_agents_on_the_other_gateway_too(gates, provider):
+    one, _ = gates
+    person = PersonBehindProxy(gates, provider, "dora")
+
+    def in_groups(groups):
+        provider.tell_of("dora", groups=groups)
+        assert person.log_in().status == 303
+
+    def may_write():
+        return one.call("write", {"n": 1}, token=OTHER_TOKEN, wait=0).status == 200
+
+    assert not may_write()
+    in_groups("staff,sre")
+    wait_until(may_write)
+    in_groups("staff")
+    wait_until(lambda: not may_write())

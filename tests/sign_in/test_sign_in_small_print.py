@@ -40,11 +40,13 @@ VERIFIER = "v" * 43
 class SmallDesk:
     """One sign-in up to its yes, over a real store."""
 
-    def __init__(self, store):
+    def __init__(self, store, catch_up=None):
         self.families = SmallFamilies(store, Clock())
         self.clock = self.families.clock
         clients, begun = SignInClients(store, self.clock, None), SignInsBegun(store, self.clock, b"k")
-        self.desk = SignInDesk(clients, begun, self.families.signed_in, self.clock, lambda _name: False)
+        self.desk = SignInDesk(
+            clients, begun, self.families.signed_in, self.clock, lambda _name: False, catch_up=catch_up
+        )
 
     async def agreed(self):
         client = await self.desk.clients.register({"redirect_uris": [CALLBACK]}, "192.0.2.1")
@@ -82,6 +84,23 @@ async def test_a_code_counts_for_sixty_seconds(tmp_path):
         code = await small.come_back()
         small.clock.time += CODE_SECONDS - 1
         assert (await small.redeem(code)).access
+
+
+async def test_what_other_gateways_did_is_heard_before_a_code_becomes_a_token(tmp_path):
+    """The person may have logged in there, whose groups the agent has."""
+    heard = []
+
+    async def catch_up():
+        heard.append(len(small.families.signed_in.credentials()))
+
+    async with opened(tmp_path) as store:
+        small = await SmallDesk(store, catch_up).agreed()
+        with pytest.raises(SignInFault):
+            await small.redeem("no code at all")
+        assert heard == []
+        assert (await small.redeem(await small.come_back())).access
+        assert heard == [0]
+        assert small.families.signed_in.credentials()
 
 
 async def test_a_browser_that_comes_twice_gets_its_code_again_and_it_counts_once(tmp_path):

@@ -133,10 +133,15 @@ class Logins:
         return Opened(cookie, key, link.person, seconds)
 
     async def _take(self, request: Request, secret: str) -> Key | None:
-        """The link of that secret. Whoever guesses is not let at the store again and again."""
-        if self._keys.find("link", secret) is None:
+        """The link of that secret. Whoever guesses is not let at the store again and again. Where another gateway made
+        it, what that one knows of its person has to be known here too."""
+        own = self._keys.find("link", secret) is not None
+        if not own:
             self._refuse_guesses(request.peer)
-        return await self._keys.take("link", secret)
+        link = await self._keys.take("link", secret)
+        if link is not None and not own and self._catch_up is not None:
+            await self._catch_up()
+        return link
 
     async def prepare(self, request: Request) -> None:
         """Where a request shows a secret that nobody here knows, hear first what the other gateways did: one of them may

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent_gate.app.gateway import Gateway
 
 log = logging.getLogger("agent_gate.app")
-AGENT, SECRET = "agent:", "secret:"
+OF_AGENTS, SECRET = ("agent:", "person:"), "secret:"
 FEW_MINUTES = 300.0
 
 
@@ -119,8 +119,9 @@ class Fellowship:
         await asyncio.sleep(gateway.settings.limits.announce)
 
     async def _hear_tokens(self, names: Collection[str] | None) -> None:
+        """Agents have the groups of their persons, who may have logged in elsewhere."""
         await self._gateway.kept.keys.load()
-        if names is None or any(name.startswith(AGENT) for name in names):
+        if names is None or any(name.startswith(OF_AGENTS) for name in names):
             self._gateway.refresh_agents()
 
     async def _hear_listings(self, keys: Collection[str] | None) -> None:

@@ -4,9 +4,11 @@ import asyncio
 import os
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agent_gate import __version__
+from agent_gate.access.door import CatchUp
 from agent_gate.access.keys import END_SESSIONS, Keys
 from agent_gate.access.people import People
 from agent_gate.approval.earlier import move_secrets
@@ -59,6 +61,10 @@ class KeptState:
     login_key: bytes
     errand_key: bytes
     cut_key: bytes
+
+    def catch_up_with(self, *topics: str) -> CatchUp | None:
+        """How to hear what other gateways did, where there may be others."""
+        return partial(self.notices.catch_up, *topics) if self.store.shared else None
 
     async def load(self, clock: Clock) -> None:
         """Where the store was restored from an older copy, nothing in it counts that was taken back since."""

@@ -47,6 +47,7 @@ class GatewaySignIn:
             clock,
             self._taken,
             self.vouching.people.allowance,
+            gateway.kept.catch_up_with("tokens"),
         )
         self._source = AgentsSource(self.desk, gateway.kept.inbox.get)
 

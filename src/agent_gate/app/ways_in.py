@@ -3,10 +3,9 @@
 import asyncio
 import hmac
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_gate.access.door import CatchUp, Door
+from agent_gate.access.door import Door
 from agent_gate.access.issuers import Issuers
 from agent_gate.access.login import LoginLink, Logins
 from agent_gate.access.passphrase import Passphrases
@@ -63,11 +62,6 @@ class LargeResults(NamedTuple):
     readers: Readers
 
 
-def catch_up_with(gateway: "Gateway", *topics: str) -> CatchUp | None:
-    """How to hear what other gateways did, where there may be others."""
-    return partial(gateway.kept.notices.catch_up, *topics) if gateway.kept.store.shared else None
-
-
 class WaysIn:
     """The surfaces that agents, people and paired components come in by, and what other gateways bring."""
 
@@ -84,7 +78,7 @@ class WaysIn:
         clock, looks = gateway.clock, Quota(gateway.clock, "looks at tools and results", LOOKS)
         self.tokens, self.issuers = tokens, issuers
         self.reload = Reload(gateway, policy_faults)
-        self.door = Door(tokens, clock, catch_up_with(gateway, "tokens", "sign_in"))
+        self.door = Door(tokens, clock, gateway.kept.catch_up_with("tokens", "sign_in"))
         self.view = View(gateway.supervisor.shelf, lambda: gateway.in_force.terms.policy)
         self.meta = self._make_meta(gateway, results, looks)
         self.health = Health(
@@ -208,7 +202,7 @@ class OperatorsWay:
         sweeper: Sweeper,
     ) -> None:
         kept, clock = gateway.kept, gateway.clock
-        cookie, catch_up = name_cookie(kept.state_key), catch_up_with(gateway, "tokens")
+        cookie, catch_up = name_cookie(kept.state_key), kept.catch_up_with("tokens")
         self._logins = Logins(kept.keys, clock, people.known, cookie, catch_up)
         self._people_url = gateway.listeners.people_url
         self._keys, self._vouching = kept.keys, gateway.sign_in.vouching

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_args
 
+from agent_gate.access.door import CatchUp
 from agent_gate.access.oidc.allowance import Allowance
 from agent_gate.access.sign_in.clients import SignInClients
 from agent_gate.access.sign_in.consents import AgreedTerms, BegunSignIn, ProvedPerson, SignInsBegun
@@ -34,7 +35,8 @@ def nothing_by_itself(_groups: Collection[str]) -> Allowance | None:
 
 class SignInDesk:
     """`taken` says whether an agent of the configuration, or one made here, has a name; `allowance` is what agents of a
-    group's members may be by their person's login alone."""
+    group's members may be by their person's login alone; `catch_up` returns when what the other gateways did is known
+    here."""
 
     def __init__(
         self,
@@ -44,8 +46,9 @@ class SignInDesk:
         clock: Clock,
         taken: Callable[[str], bool],
         allowance: Callable[[Collection[str]], Allowance | None] = nothing_by_itself,
+        catch_up: CatchUp | None = None,
     ) -> None:
-        self.clients, self.begun, self.signed_in = clients, begun, signed_in
+        self.clients, self.begun, self.signed_in, self._catch_up = clients, begun, signed_in, catch_up
         self._clock, self._taken, self._allowance = clock, taken, allowance
 
     def check_terms(self, approval: Approval, answer: Answer) -> None:
@@ -158,6 +161,10 @@ class SignInDesk:
             verifier, sign_in.asked.challenge
         ):
             raise dead_grant()
+        if (
+            self._catch_up is not None
+        ):  # the person may have logged in elsewhere, whose groups the agent has from now on
+            await self._catch_up()
         return await self._open(sign_in, sign_in.granted, code, proving)
 
     async def open_proved(self, sign_in: str, proving: tuple[Statement, ...] = ()) -> TokenPair:
