@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 from tests import postgres
-from tests.cluster import several as world
 from tests.cluster.several import SECRET, several
 from tests.gateway import Api
 from tests.surfaces.admin.admin_gate import browser
@@ -17,10 +16,9 @@ RULES = "rules: [{pattern: '*', action: ask, approvers: {names: [anna, ben], cou
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch, Api() as api:
-        patch.setattr(world, "RULES", RULES)
+    with Api() as api:
         database = postgres.server().new_database()
-        with several(tmp_path_factory.mktemp("eyes"), database, api, more=PEOPLE) as gateways:
+        with several(tmp_path_factory.mktemp("eyes"), database, api, more=PEOPLE, rules=RULES) as gateways:
             one, two = gateways.start("one"), gateways.start("two")
             anna, ben = browser(one, "anna"), browser(two, "ben")
             yield SimpleNamespace(one=one, two=two, anna=anna, ben=ben, api=api)
@@ -66,11 +64,10 @@ def test_two_yeses_at_the_same_moment_on_two_gateways_run_the_call_once(watched)
 
 @pytest.mark.parametrize("who_goes_on", ["the other gateway", "its next start"])
 def test_a_question_is_ended_though_the_gateway_died_that_took_the_last_yes(
-    tmp_path, monkeypatch, api, database, who_goes_on
+    tmp_path, api, database, who_goes_on
 ):
-    monkeypatch.setattr(world, "RULES", RULES)
     dies = SECRET | {"AGENT_GATE_FAILPOINT": "before_approve_commit"}
-    with several(tmp_path, database, api, more=PEOPLE) as gateways:
+    with several(tmp_path, database, api, more=PEOPLE, rules=RULES) as gateways:
         one = gateways.start("one", env=dies)
         two = gateways.start("two") if who_goes_on == "the other gateway" else None
         call = one.call("write", {"n": 1}, wait=0).json["call"]

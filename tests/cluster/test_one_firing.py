@@ -18,15 +18,12 @@ def fired(database):
     return Counter(call for call, _chain in rows), {chain for _call, chain in rows}
 
 
-def test_each_moment_of_a_job_is_told_once_though_two_gateways_hear_its_host(
-    tmp_path, database, api, monkeypatch
-):
-    monkeypatch.setattr("tests.cluster.several.RULES", RULES)
+def test_each_moment_of_a_job_is_told_once_though_two_gateways_hear_its_host(tmp_path, database, api):
     socket = tmp_path / "run" / "near.sock"
     near = HostProcess(tmp_path / "near", SPEC, "--socket", str(socket))
     more = f"hosts: {{near: {{socket: {socket}, publish: ['heartbeat.tick']}}}}"
     try:
-        with several(tmp_path, database, api, more=more) as gateways:
+        with several(tmp_path, database, api, more=more, rules=RULES) as gateways:
             one, two = gateways.start("one"), gateways.start("two")
             job = {"name": "beat", "schedule": "@every 1s", "event_type": "heartbeat.tick"}
             wait_until(lambda: one.call("near__cron_create", job).status == 200)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 from tests import postgres
-from tests.cluster import several as world
 from tests.cluster.several import several
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
 from tests.waiting import PATIENCE, wait_until
@@ -74,14 +73,10 @@ def test_who_comes_back_for_a_stream_on_another_gateway_is_told_that_it_is_lost(
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory):
     """Two gateways where the client's own person is asked before something is written."""
-    with pytest.MonkeyPatch.context() as patch, Api() as api:
-        patch.setattr(
-            world,
-            "RULES",
-            "rules: [{pattern: write, action: ask, via: client}, {pattern: run, action: allow}]",
-        )
+    rules = "rules: [{pattern: write, action: ask, via: client}, {pattern: run, action: allow}]"
+    with Api() as api:
         database = postgres.server().new_database()
-        with several(tmp_path_factory.mktemp("asking"), database, api) as gateways:
+        with several(tmp_path_factory.mktemp("asking"), database, api, rules=rules) as gateways:
             yield SimpleNamespace(one=gateways.start("one"), two=gateways.start("two"), api=api)
 
 

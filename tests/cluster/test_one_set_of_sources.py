@@ -37,10 +37,8 @@ def sharing(tmp_path_factory):
     (folder / "said").write_text("Speaks softly")
     args = f"[{folder / 'wavering.py'}, {folder / 'said'}]"
     more = f"servers: {{wavering: {{command: {sys.executable}, args: {args}, pin: hold}}}}"
-    with pytest.MonkeyPatch.context() as patch, Api() as api:
-        patch.setattr("tests.cluster.several.RULES", RULES)
-        with several(folder, database, api, more=more) as gateways:
-            yield SimpleNamespace(one=gateways.start("one"), two=gateways.start("two"), folder=folder)
+    with Api() as api, several(folder, database, api, more=more, rules=RULES) as gateways:
+        yield SimpleNamespace(one=gateways.start("one"), two=gateways.start("two"), folder=folder)
 
 
 def described(gateway):
