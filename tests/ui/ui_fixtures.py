@@ -43,7 +43,7 @@ def approval(number, state="pending"):
         "risks": [["destructive", "outward"], ["first"], ["unusual"], []][number % 4],
         "sentence": f"Send mail number {number}?",
         "asked_at": NOW - number / 100,
-        "expires_at": NOW + 900,
+        "expires_at": NOW + 7200,  # longer than a slow run of all tests
         "answered_at": NOW,
         "answered_by": "" if state == "pending" else "anna",
         "answered_on": "page",
