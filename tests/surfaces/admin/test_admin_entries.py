@@ -7,7 +7,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Api, in_front_of
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, browser
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.errors import InvalidArgs
 
@@ -141,7 +141,7 @@ def test_a_yes_on_the_terminal_writes_what_was_held(gate):
 def typed(file, *words):
     env = {"PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}", "HOME": str(file.parent)}
     command = [COMMAND, "entries", *words, "--config", "config.yaml"]
-    return nursery.run(command, cwd=file.parent, env=env, capture_output=True, text=True, timeout=30)
+    return nursery.run(command, cwd=file.parent, env=env, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_the_command_lists_what_waits_and_writes_what_is_accepted(gate):
@@ -278,6 +278,14 @@ def test_an_entry_in_another_programs_words_is_shown_and_changed_where_it_is_wri
     assert change(person, "wiki", set={"url": "http://127.0.0.1:9/wiki"})["applied"]
     assert "wiki" in states(gateway)
     assert file.read_text() == FOREIGN[name]
+
+
+def test_a_command_that_is_a_list_is_shown_as_a_program_and_its_arguments(gate):
+    _gateway, person, config = gate
+    config.with_name("mcp.json").write_text('{"mcpServers": {"notes": {"command": ["/bin/notes", "--all"]}}}')
+    config.write_text(config.read_text().partition("# what we connect to")[0] + "servers: mcp.json\n")
+    [one] = [entry for entry in person.get("/api/entries") if entry["key"] == "notes"]
+    assert (one["entry"]["command"], one["entry"]["args"]) == ("/bin/notes", ["--all"])
 
 
 def test_an_entry_of_vs_codes_file_is_changed_there(gate):

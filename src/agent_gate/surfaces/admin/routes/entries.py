@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agent_gate.config.clients.forms import argv
 from agent_gate.config.files import jsonentry, yamledit, yamlentry
 from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.yamlfile import read_text
@@ -221,11 +222,13 @@ class EntryRoutes:
 
     def _masked(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """What is no secret of an entry; of the others only that they are there."""
-        mask = self._admin.secrets.mask
+        mask, shown = self._admin.secrets.mask, dict(entry)
+        if isinstance(entry.get("command"), list):
+            shown["command"], shown["args"] = argv(entry)
         told = {
-            name: mask(str(entry[name])) if isinstance(entry[name], str) else entry[name]
+            name: mask(shown[name]) if isinstance(shown[name], str) else shown[name]
             for name in SHOWN
-            if name in entry
+            if name in shown
         }
         return told | {"more": [name for name in entry if name not in SHOWN]}
 
