@@ -28,7 +28,7 @@ from agent_gate.cli.commands.audit import whole
 from agent_gate.cli.commands.serve import invite
 from agent_gate.cli.commands.status import next_step
 from agent_gate.cli.diagnosis import Here, cure
-from agent_gate.cli.qrcode import reachable_from_elsewhere
+from agent_gate.cli.qrcode import code_for_a_phone
 from agent_gate.cli.suggest import complete_approval, list_known_tools
 from agent_gate.observe.log import configure
 from agent_gate.observe.redact import Redactor
@@ -51,7 +51,7 @@ def agent_gate(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
 
 
@@ -73,7 +73,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         os.close(self.ours)
 
     def until(self, text: str) -> None:
@@ -99,7 +99,7 @@ def ask(gateway: Gateway, name: str) -> Any:
     before = len(gateway.admin.get("/api/approvals"))
     thread.start()
     wait_until(lambda: len(gateway.admin.get("/api/approvals")) > before)
-    return lambda: (thread.join(20), found[0])[1]
+    return lambda: (thread.join(PATIENCE), found[0])[1]
 
 
 def test_questions_are_answered_by_a_key_one_after_the_other(gateway: Gateway) -> None:
@@ -368,7 +368,7 @@ def test_the_link_is_the_last_line_whole_and_a_code_where_a_phone_reaches_it(
     assert "█" not in capsys.readouterr().err
     invite("https://192.168.1.5:9/login#a")
     assert "█" in capsys.readouterr().err
-    assert not reachable_from_elsewhere("http://localhost:1/")
+    assert not code_for_a_phone("http://localhost:1/")
 
 
 def test_a_fresh_link_is_a_code_too_where_a_phone_reaches_it(tmp_path: Path, gateway: Gateway) -> None:

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_gate.net import addresses
-from agent_gate.net.addresses import PrivateAddress, check_all, check_public, is_public, resolve_public
+from agent_gate.net.addresses import (
+    PrivateAddress,
+    check_all,
+    check_public,
+    is_here,
+    is_loopback,
+    is_public,
+    resolve_public,
+)
 
 PRIVATE = [
     "127.0.0.1", "127.255.255.255", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254",
@@ -55,3 +63,34 @@ def test_one_private_address_among_public_ones_refuses_the_name() -> None:
     assert check_all(["1.1.1.1", "1.1.1.1", "2606:4700::1111"]) == ["1.1.1.1", "2606:4700::1111"]
     with pytest.raises(PrivateAddress):
         check_all(["1.1.1.1", "10.0.0.1"])
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])
+def test_what_is_sent_to_loopback_stays_on_this_machine(host: str) -> None:
+    assert is_loopback(host)
+    assert is_here(host)
+
+
+@pytest.mark.parametrize("host", ["gate.localhost", "Gate.LOCALHOST"])
+def test_a_name_below_localhost_is_this_machine_to_a_browser_alone(host: str) -> None:
+    assert is_here(host)
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "0.0.0.0",
+        "192.168.0.1",
+        "example.com",
+        "localhost.example.com",
+        "notlocalhost",
+        "127.1",
+        "0x7f.1",
+        "::",
+    ],
+)
+def test_other_names_and_addresses_lead_elsewhere(host: str) -> None:
+    assert not is_loopback(host)
+    assert not is_here(host)

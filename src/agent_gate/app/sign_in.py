@@ -13,10 +13,10 @@ from agent_gate.access.sign_in.families import SignedIn, SignedInAgent, TokenFam
 from agent_gate.access.sign_in.request import MCP_PATHS
 from agent_gate.app.vouching import Vouching
 from agent_gate.calls.sweeper import HOUR, Sweeper
-from agent_gate.config.doubts import is_loopback
 from agent_gate.config.settings import AgentSettings
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Caller, State
+from agent_gate.net.addresses import is_loopback
 from agent_gate.net.http import Request
 from agent_gate.sources.agents.source import AgentsSource, plan
 from agent_gate.surfaces.oauth.authorize import AuthorizePages

@@ -37,11 +37,11 @@ from agent_gate.errors import (
     Unreachable,
     UpstreamError,
 )
+from agent_gate.net.addresses import is_loopback
 from agent_gate.net.tls.trust import made_authority
 
 OWN_CONFIG, OWN_CERTIFICATES = Path("config.yaml"), Path("data/tls")
 LOOK_SECONDS = 5.0
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 KINDS: Mapping[type[GatewayError], str] = {
     Forbidden: "Denied",
     ApprovalDenied: "Denied",
@@ -109,7 +109,7 @@ def is_own(url: str) -> bool:
         place = GatewayPlace.parse(url)
     except ConfigError:
         return False
-    return place.secure and place.host in LOOPBACK
+    return place.secure and is_loopback(place.host)
 
 
 def warn_of_token(ctx: click.Context, param: click.Parameter, token: str | None) -> str | None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from agent_gate.config.doubts import is_loopback
 from agent_gate.config.files.nodes import Node, fail
 from agent_gate.config.issuers import JwtSettings, check_issuers
 from agent_gate.config.oidc import OidcSettings, check_oidc
+from agent_gate.net.addresses import is_here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def check_auth(auth: AuthSettings, host: str, agents: Iterable[str], root: Node)
         fault = fault_in_address(auth.public_url)
         if fault:
             fail((block.get("public_url") or block).mark, "auth.public_url", fault)
-    elif auth.sign_in and not is_loopback(host):
+    elif auth.sign_in and not is_here(host):
         fail(
             block.mark,
             "auth.public_url",
@@ -68,6 +68,6 @@ def fault_in_address(url: str) -> str | None:
         return f"{url!r} is no address; write one such as https://gate.example.com"
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         return "has a path; clients look for /authorize at the root, so write only https://host or https://host:port"
-    if parts.scheme == "http" and not is_loopback(host):
+    if parts.scheme == "http" and not is_here(host):
         return "is plain HTTP, and whoever is on the way could read tokens; use https://"
     return None

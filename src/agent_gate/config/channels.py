@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 from agent_gate.approval.channels.kind import ChannelSettings, PersonKey
 from agent_gate.approval.channels.registry import CHANNELS
 from agent_gate.config.decode import Reading, convert, decode
-from agent_gate.config.doubts import is_loopback, warn_of_plain_http
+from agent_gate.config.doubts import warn_of_plain_http
 from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join, read_each
 from agent_gate.config.settings import Person, Settings
 from agent_gate.config.shape import ADDRESS, shape
 from agent_gate.core.ids import fold_namespace
+from agent_gate.net.addresses import is_here
 
 
 def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
@@ -96,7 +97,7 @@ def read_person(node: Node, name: str, path: str, reading: Reading) -> Person:
 def doubt_channels(settings: Settings, places: Mapping[str, Mark]) -> Iterator[str]:
     """What the settings of channels can hardly mean; `places` is where each is written."""
     outside = urlsplit(settings.admin.public_url).hostname if settings.admin.public_url else None
-    reachable = not is_loopback(outside or settings.admin.host)
+    reachable = not is_here(outside or settings.admin.host)
     for channel, (path, mark) in zip(settings.channels, places.items(), strict=True):
         for doubt in CHANNELS[channel.type].doubts(channel, reachable):
             yield f"{mark}: {path}: {doubt}"

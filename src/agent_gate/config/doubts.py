@@ -3,13 +3,13 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.nodes import Mark, Node, entries, join
+from agent_gate.net.addresses import is_here
 
 if TYPE_CHECKING:
     from agent_gate.config.settings import Settings
@@ -21,21 +21,10 @@ LOADS_CODE = re.compile(
 )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether what is sent to `host` stays on this machine."""
-    name = host.strip("[]").lower()
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
 def warn_of_plain_http(node: Node, path: str, reading: Reading) -> None:
     """A credential that goes to another machine without TLS can be read by everybody on the way."""
     parts = urlsplit(str(node.value))
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not is_here(parts.hostname or ""):
         reading.warn(
             node.mark,
             path,
@@ -84,12 +73,12 @@ def former_stores(env: Mapping[str, str]) -> Iterator[str]:
 def plain_door(settings: "Settings", place: str, page: str) -> Iterator[str]:
     """What `--insecure` means where others can connect. `place` is where the address is written, `page` the page's."""
     admin = settings.admin
-    if admin.tls == "auto" and not is_loopback(admin.host):
+    if admin.tls == "auto" and not is_here(admin.host):
         yield (
             f"{page}: --insecure serves the page at {admin.host} without TLS, so logins cross the network in the "
             "clear; leave out --insecure, or listen on 127.0.0.1"
         )
-    if not is_loopback(settings.gateway.host):
+    if not is_here(settings.gateway.host):
         yield (
             f"{place}: --insecure serves {settings.gateway.host} without TLS, so agents' tokens cross the network "
             "in the clear; leave out --insecure, or listen on 127.0.0.1"

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from agent_gate.access.issuers import TrustedIssuer
 from agent_gate.access.jwt.claims import SPIFFE, Expected
 from agent_gate.config.decode import require_address
-from agent_gate.config.doubts import is_loopback
 from agent_gate.config.files.nodes import Node, fail, items, join
 from agent_gate.config.shape import ADDRESS, AtLeast, AtMost
 from agent_gate.core.call import Caller, Mode
 from agent_gate.core.ids import fold_namespace
+from agent_gate.net.addresses import is_here
 
 PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -117,5 +117,5 @@ def check_issuers(jwt: Sequence[JwtSettings], agents: Iterable[str], block: Node
 
 def check_secure(url: str | None, node: Node, path: str) -> None:
     parts = urlsplit(url or "https://")
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not is_here(parts.hostname or ""):
         fail(node.mark, path, "is plain HTTP, so that others could put their own keys there; use https://")

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 from agent_gate.access.oidc.allowance import MOST_DAYS, Allowance
 from agent_gate.access.roles import Rights, Role
-from agent_gate.config.doubts import is_loopback
 from agent_gate.config.files.nodes import Node, entries, fail, join
 from agent_gate.config.shape import ADDRESS, SECRET, AtLeast, AtMost
 from agent_gate.core.call import Mode
 from agent_gate.core.ids import fold_namespace
+from agent_gate.net.addresses import is_here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def check_oidc(oidc: OidcSettings | None, block: Node) -> None:
     if oidc is None or node is None:
         return
     parts = urlsplit(oidc.issuer)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not is_here(parts.hostname or ""):
         place = (node.get("issuer") or node).mark
         fail(place, "auth.oidc.issuer", "is plain HTTP, so that others could log in as anybody; use https://")
     for name in ("client_id", "person"):

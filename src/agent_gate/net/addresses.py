@@ -55,6 +55,20 @@ def is_public(address: IPAddress) -> bool:
     return not any(address in network for network in SPECIAL_V6)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to `host` stays on this machine, whoever looks the name up."""
+    name = host.strip("[]").lower()
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def is_here(host: str) -> bool:
+    """Whether a browser finds `host` on this machine: names below `localhost` too, which a resolver may not know."""
+    return is_loopback(host) or host.lower().endswith(".localhost")
+
+
 def network_of(address: str) -> str:
     """Whose address this is, where limits hold for each: with IPv6 one customer has a whole /64."""
     try:

@@ -1,6 +1,5 @@
 """The gateway's line to a component that it pairs with: an outbound WebSocket, and what stands at its other end."""
 
-import ipaddress
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from agent_gate.errors import InvalidArgs, PairingFailed
+from agent_gate.net.addresses import is_loopback
 from agent_gate.net.tls.mutual import KeyPair, shown_certificate, unverified_client
 from agent_gate.net.tls.trust import fingerprint_der
 from agent_gate.peers.messages import MOST_BYTES
@@ -47,7 +47,7 @@ class Endpoint:
             raise InvalidArgs(
                 "A component is paired at wss://HOST:PORT[/PATH], without user, query or fragment"
             )
-        if parts.scheme == "ws" and not is_this_machine(host):
+        if parts.scheme == "ws" and not is_loopback(host):
             raise InvalidArgs(f"{host} is another machine, so it is paired over wss://, never over ws://")
         if not (text.isascii() and text.isprintable()):
             raise InvalidArgs("A URL has printable ASCII only")
@@ -58,13 +58,6 @@ class Endpoint:
     @property
     def secure(self) -> bool:
         return self.url.startswith("wss:")
-
-
-def is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class DialledLine:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,6 +25,7 @@ from agent_gate.core.approval import Approval
 from agent_gate.core.notes import ADDRESS, GIVEN, SECRET
 from agent_gate.core.tool import Json
 from agent_gate.errors import UpstreamError
+from agent_gate.net.addresses import is_here
 from agent_gate.net.pool import Target, check_headers, retry_after
 from agent_gate.observe.redact import mask_arguments
 
@@ -36,7 +38,6 @@ SLACK_TEXT = 2700
 NTFY_TEXT = 3800
 TITLE = 200
 NO_LINKS = "\nAnswer on the gateway's own machine. For links that work here set admin.public_url"
-ON_THIS_MACHINE = re.compile(r"https?://(?:localhost|127(?:\.\d+){3}|\[::1\])(?:[:/]|$)")
 CUT = "\n… cut here. The whole question, of {} characters, is behind the link and on the operator's page"
 
 
@@ -218,7 +219,7 @@ class Webhook:
 
     def _only_here(self, base: str) -> bool:
         """Whether links would lead whoever reads them on a phone to the phone itself."""
-        return self._settings.format != "json" and bool(ON_THIS_MACHINE.match(base))
+        return self._settings.format != "json" and is_here(urlsplit(base).hostname or "")
 
     def _pressed(self, approval: Approval) -> dict[str, str]:
         """What each button of Slack carries, where Slack answers for it: a number, where a yes must name one."""

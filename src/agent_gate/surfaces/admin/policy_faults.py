@@ -1,4 +1,4 @@
-"""What is wrong with the rules in use: expectations that fail, and rules that refuse nothing. RouteAnswer wherever warnings are."""
+"""What is wrong with the rules in use: expectations that fail, and rules that refuse nothing. Told wherever warnings are."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

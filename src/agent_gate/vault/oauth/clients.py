@@ -5,8 +5,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from agent_gate.net.addresses import is_loopback
 from agent_gate.vault.oauth.discovery import BASIC, AuthorizationServer
-from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, is_loopback
+from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
 
 NAME = "agent-gate"
 KNOWN_METHODS = ("private_key_jwt", BASIC, "client_secret_post", "none")

@@ -7,14 +7,13 @@ environment is used, and every answer is bounded in size and time.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from agent_gate.core.ports import Clock
 from agent_gate.core.strict import MalformedJson, strict_json
 from agent_gate.errors import ConfigError, DependencyUnavailable, Forbidden
-from agent_gate.net.addresses import resolve_public
+from agent_gate.net.addresses import is_loopback, resolve_public
 from agent_gate.net.http import Header
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Target, TooLarge, WholeReply
 
@@ -34,15 +33,6 @@ class Unreached(AuthorizationFault):
     """Nothing came back this time; asked again later, it may."""
 
     retryable = True
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_url(url: object, what: str) -> str:

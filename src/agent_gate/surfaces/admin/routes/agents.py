@@ -13,9 +13,9 @@ from agent_gate.access.sign_in.consents import INVITE_SECONDS
 from agent_gate.access.sign_in.families import SignedInAgent
 from agent_gate.config.clients.model import GatewayEntry
 from agent_gate.config.clients.registry import CLIENTS
-from agent_gate.config.doubts import is_loopback
 from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
+from agent_gate.net.addresses import is_here
 from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Route, RouteAnswer
@@ -198,7 +198,7 @@ class Agents:
         base = self._admin.setup.listeners.people_url()
         link = self._new_link(ask, person)
         reply = {"person": person, "seconds": link.lasts}
-        if is_loopback(urlsplit(base).hostname or ""):
+        if is_here(urlsplit(base).hostname or ""):
             reply["advice"] = ONLY_HERE
         url = f"{base}/login#{await self._admin.who.logins.offer(link)}"
         code = {} if "advice" in reply else {"code": code_rows(url)}
