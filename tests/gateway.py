@@ -130,7 +130,7 @@ class Gateway:
         """End it by a signal, if it still runs; its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE)
         self.process.stdout.close()
         self.log.close()
         return code
@@ -138,7 +138,7 @@ class Gateway:
     def kill(self):
         return self.stop(signal.SIGKILL)
 
-    def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):
+    def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=PATIENCE):
         host, _, port = self.url.rpartition("/")[2].partition(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
         given = {"Authorization": f"Bearer {token}"} if token else {}

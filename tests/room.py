@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import which
 
 from tests.gateway import Gateway
+from tests.waiting import PATIENCE
 
 ROOT = os.geteuid() == 0
 MAKE = ("unshare", "--net", "--mount", *(() if ROOT else ("--map-root-user",)))
@@ -89,4 +90,4 @@ def room(folder, names=None):
     finally:
         holder.stdin.close()
         holder.stdout.close()
-        holder.wait(10)
+        holder.wait(PATIENCE)

@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.issuer import AUDIENCE, EC, RSA, TokenIssuer
 from tests.ui.ui_house import house
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -108,7 +108,7 @@ async def until_both_ended(gateway, issuer):
 
     ending = await opened(issuer.token(sub="ending", exp=int(time.time()) + 4 - 60))
     lasting = await opened(issuer.token(sub="lasting"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(ConnectionClosed):
             await ending.recv()
         await lasting.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "list_tools", "params": {}}))

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests import nursery
 from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.cli.commands.auth import begun
 from agent_gate.cli.commands.backup import copy_keys
@@ -60,7 +60,7 @@ def agent_gate(gateway, *arguments, code=0):
         "AGENT_TOKEN": TOKEN,
     }
     done = nursery.run(
-        [COMMAND, *arguments], cwd=gateway.folder, env=env, capture_output=True, text=True, timeout=30
+        [COMMAND, *arguments], cwd=gateway.folder, env=env, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout if code == 0 else done.stdout + done.stderr
@@ -520,7 +520,7 @@ def test_a_fresh_link_the_public_key_and_the_vaults_key_are_told(gateway):
 
 @contextmanager
 def standin_gateway(folder, *answers):
-    """An admin socket that sends the next answer when it is told that the last one was seen; it waits five seconds."""
+    """An admin socket that sends the next answer when it is told that the last one was seen."""
     seen, waited = threading.Event(), []
 
     def serve():
@@ -528,7 +528,7 @@ def standin_gateway(folder, *answers):
         connection.recv(65_536)
         for answer in answers:
             connection.sendall(answer)
-            waited.append(seen.wait(5))
+            waited.append(seen.wait(PATIENCE))
             seen.clear()
         connection.close()
 
@@ -550,7 +550,7 @@ def test_an_export_is_printed_as_it_comes_and_says_when_it_was_cut_off(tmp_path)
         seen.set()
         assert wait_until(lambda: waited) == [True]
         seen.set()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=PATIENCE)
     assert "stopped answering" in said
     assert process.returncode == 3
 
@@ -746,7 +746,7 @@ def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert "A first call went through" in done.stdout
@@ -769,7 +769,7 @@ def init(folder, *arguments, code=0, **env):
         env={"PATH": os.environ["PATH"], **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout + done.stderr

@@ -43,7 +43,7 @@ def failed_start(folder, *options, env=None):
         env={"PATH": os.environ["PATH"], **(env or {})},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert done.stdout == ""
     return done.returncode, done.stderr
@@ -54,7 +54,7 @@ def test_tls_is_the_default_and_the_announced_fingerprint_is_the_servers(tmp_pat
         assert gateway.url.startswith("https://127.0.0.1:")
         port = int(gateway.url.rpartition(":")[2])
         context = ssl.create_default_context(cafile=str(next((tmp_path / "data" / "tls").glob("*.crt"))))
-        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE)
         connection.request("GET", "/health")
         assert connection.getresponse().status == 200
         assert (
@@ -117,7 +117,7 @@ def test_calls_go_on_while_a_reload_reads_its_files(tmp_path, files):
             whole = tmp_path / "whole.yaml"
             whole.write_text(text)
             whole.replace(config)
-            answered = gateway.call("read", timeout=5).status
+            answered = gateway.call("read").status
             slow.write(text)
         reload.join()
         assert answered == 200
@@ -141,7 +141,7 @@ def end_of_silent_gateway(folder, redirections):
             assert admin.get("/api/status")["pid"] == process.pid
         finally:
             process.terminate()
-        return said, process.wait(15)
+        return said, process.wait(PATIENCE)
 
 
 def served(admin):
@@ -184,7 +184,7 @@ def limited(folder, files, limit):
         yield process, json.loads(process.stdout.readline())
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(PATIENCE)
         process.stdout.close()
 
 
@@ -192,7 +192,7 @@ def test_strangers_leave_the_operator_a_way_in_however_few_files_may_be_open(tmp
     with limited(tmp_path, files, "-n 64") as (_, announced), contextlib.ExitStack() as stack:
         host, port = announced["url"].rpartition("/")[2].split(":")
         for _ in range(100):
-            stranger = stack.enter_context(socket.create_connection((host, int(port)), 10))
+            stranger = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
             with contextlib.suppress(OSError):
                 stranger.sendall(b"GET /health HTTP/1.1")
         with contextlib.suppress(ConnectionError):
@@ -218,7 +218,7 @@ def first_line(folder, *arguments):
     )
     line = process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=15)
+    _, said = process.communicate(timeout=PATIENCE)
     return json.loads(line), said
 
 
@@ -525,7 +525,7 @@ def test_an_allowed_host_counts_after_a_reload_and_what_needs_a_restart_is_named
 @pytest.mark.parametrize("when", ["start", "reload"])
 def test_a_call_runs_no_longer_than_the_general_limit(tmp_path, files, api, when):
     over = threading.Event()
-    api.replies["/read"] = lambda handler, body: over.wait(20) and (200, {}, b"{}")
+    api.replies["/read"] = lambda handler, body: over.wait(PATIENCE) and (200, {}, b"{}")
     limited = files["config.yaml"] + "limits: {timeout: 0.2}\n"
     if when == "start":
         files["config.yaml"] = limited
@@ -533,7 +533,7 @@ def test_a_call_runs_no_longer_than_the_general_limit(tmp_path, files, api, when
         with running(tmp_path, files, "--insecure") as gateway:
             (tmp_path / "config.yaml").write_text(limited)
             assert gateway.admin.request("POST", "/api/reload", {})["warnings"] == []
-            late = gateway.call("read", timeout=5)
+            late = gateway.call("read")
             assert (late.status, late.json["error"]["code"]) == (504, "TIMEOUT")
             over.set()
     finally:
@@ -544,7 +544,7 @@ def test_a_renewed_certificate_is_taken_over_and_its_names_are_answered_to(tmp_p
     def seen():
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE)
         try:
             connection.request("GET", "/health", headers={"Host": "gate.example"})
             shown = fingerprint_der(connection.sock.getpeercert(binary_form=True))
@@ -625,10 +625,10 @@ def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothin
         (tmp_path / "tools.yaml").write_text(more)
         with pytest.raises(GatewayError, match="Two tools are named other__look"):
             gateway.admin.request("POST", "/api/reload", {})
-        assert gateway.call("read", timeout=5).status == gateway.call("other__look", timeout=5).status == 200
+        assert gateway.call("read").status == gateway.call("other__look").status == 200
         (tmp_path / "tools.yaml").write_text(more.replace("other__look", "look"))
         wait_until(lambda: gateway.admin.get("/api/status")["tools"] == 4)
-        assert gateway.call("look", timeout=5).status == 200
+        assert gateway.call("look").status == 200
         assert gateway.admin.get("/api/status")["reload_fault"] is None
 
 
@@ -695,7 +695,7 @@ def test_a_start_that_fails_lets_the_calls_it_took_up_end(tmp_path, files, api):
 
     def slow(handler, body):
         reached.set()
-        release.wait(10)
+        release.wait(PATIENCE)
         return 200, {}, b"{}"
 
     gateway = Gateway(tmp_path, "--insecure", env={"AGENT_GATE_FAILPOINT": "after_approve_commit"})
@@ -715,7 +715,7 @@ def test_a_start_that_fails_lets_the_calls_it_took_up_end(tmp_path, files, api):
             files["config.yaml"].replace("admin: {port: 0", f"admin: {{port: {port}")
         )
         refused = Gateway(tmp_path, "--insecure")
-        threading.Thread(target=lambda: reached.wait(10) and release.set()).start()
+        threading.Thread(target=lambda: reached.wait(PATIENCE) and release.set()).start()
         with pytest.raises(
             AssertionError,
             match=f"cannot listen on 127.0.0.1:{port}: Address already in use; stop what uses it, or choose another port: `admin.port` in the configuration, or --admin-port",
@@ -732,7 +732,7 @@ def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(t
 
     def hang(handler, body):
         arrived.set()
-        killed.wait(10)
+        killed.wait(PATIENCE)
 
     api.replies["/read"] = hang
     gateway = Gateway(tmp_path, "--insecure")
@@ -742,7 +742,7 @@ def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(t
         assert arrived.wait(PATIENCE)
         first.kill()
         killed.set()
-        calling.join(10)
+        calling.join(PATIENCE)
     gateway.start()
     try:
         rows = gateway.admin.get("/api/calls?limit=10")["rows"]
@@ -783,7 +783,7 @@ def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path, files, ap
         calling.start()
         assert arrived.wait(PATIENCE)
         assert gateway.stop() == 0
-        calling.join(10)
+        calling.join(PATIENCE)
         assert box[0].status == 200
 
 
@@ -792,7 +792,7 @@ def test_a_result_and_a_stop_have_the_bounds_that_the_configuration_gives(tmp_pa
 
     def slow(handler, body):
         arrived.set()
-        over.wait(30)
+        over.wait(PATIENCE)
 
     api.replies["/read"] = (200, {}, b'"' + b"x" * 2048 + b'"')
     api.replies["/write"] = slow
@@ -817,14 +817,14 @@ def test_a_result_and_a_stop_have_the_bounds_that_the_configuration_gives(tmp_pa
             assert gateway.process.wait(PATIENCE) == 0
     finally:
         over.set()
-    calling.join(10)
+    calling.join(PATIENCE)
 
 
 def test_nothing_runs_while_the_record_cannot_be_written_and_it_heals_by_itself(tmp_path, files, api):
     with running(tmp_path, files, "--insecure") as gateway:
         blocker = sqlite3.connect(tmp_path / "data" / "agent-gate.db", isolation_level=None, timeout=10)
         blocker.execute("BEGIN IMMEDIATE")
-        reply = gateway.call("read", timeout=40)
+        reply = gateway.call("read")
         assert (reply.status, reply.json["error"]["code"], reply.json["error"]["retryable"]) == (
             503,
             "DEPENDENCY_UNAVAILABLE",

@@ -14,7 +14,7 @@ from tests import nursery
 from tests.gateway import TOKEN, Api, running
 from tests.nursery import COMMAND
 from tests.postgres import server
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 COUNTING = Path(__file__).with_name("counting_server.py")
 REVISION = "2025-06-18"
@@ -137,14 +137,14 @@ def test_workers_whose_parent_is_killed_end_too(pair):
     below = psutil.Process(pair.announced["pid"]).children(recursive=True)
     assert len(below) >= 3
     pair.kill()
-    assert psutil.wait_procs(below, timeout=20)[1] == []
+    assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
 
 
 def test_a_stop_ends_all_of_them(pair):
     below = psutil.Process(pair.announced["pid"]).children(recursive=True)
     assert len(below) >= 3
     assert pair.stop() == 0
-    assert psutil.wait_procs(below, timeout=20)[1] == []
+    assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
 
 
 def unread_pipe():
@@ -166,7 +166,7 @@ def test_a_worker_whose_parent_ended_while_it_was_starting_ends_too(tmp_path, un
     line = unread()
     try:
         done = nursery.run(
-            [COMMAND, *words], cwd=tmp_path, stdout=line, stderr=subprocess.PIPE, text=True, timeout=60
+            [COMMAND, *words], cwd=tmp_path, stdout=line, stderr=subprocess.PIPE, text=True, timeout=PATIENCE
         )
     finally:
         os.close(line)
@@ -177,7 +177,11 @@ def test_a_worker_whose_parent_ended_while_it_was_starting_ends_too(tmp_path, un
 def refused(folder, config, *options):
     (folder / "config.yaml").write_text(config)
     done = nursery.run(
-        [COMMAND, "serve", "--workers", "2", *options], cwd=folder, capture_output=True, text=True, timeout=30
+        [COMMAND, "serve", "--workers", "2", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert done.returncode != 0
     return done.stderr

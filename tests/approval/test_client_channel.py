@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.approval.conftest import outcome, reached
 from tests.gateway import TOKEN
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 MODERN, NEWEST = "2026-07-28", "2025-11-25"
 VIA_CLIENT = 'rules: [{pattern: "ha_*", action: ask, via: client}, {pattern: "mail_*", action: ask}]\n'
@@ -27,7 +27,7 @@ class Client:
             connection.close()
 
     def post(self, message, **headers):
-        connection = http.client.HTTPConnection(*self.address, timeout=20)
+        connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE)
         self.connections.append(connection)
         given = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
         given |= {"Mcp-Session-Id": self.session} if self.session else {}

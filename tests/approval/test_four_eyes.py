@@ -7,7 +7,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.surfaces.admin.admin_gate import browser, gate
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 PEOPLE = "people: {anna: {login: anna}, ben: {login: ben}, cleo: {login: cleo}, dan: {login: dan, role: approver}}\n"
 PERMISSIONS = """\
@@ -114,7 +114,7 @@ def test_the_terminal_shows_who_said_yes_already(gateway):
         env=env,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert "2 people have to say yes; so far: ben" in shown.stdout, (shown.stdout, shown.stderr)
 

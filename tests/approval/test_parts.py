@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import PATIENCE
 
 from agent_gate.approval.channels import chat
 from agent_gate.approval.channels import dispatcher as dispatching
@@ -324,7 +325,7 @@ class Recorder:
 
 
 async def heard(channel, count):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while len(channel.seen) < count:
             channel.told.clear()
             await channel.told.wait()

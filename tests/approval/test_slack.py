@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.approval.conftest import light
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.cli.commands.check import check
 
@@ -45,7 +45,7 @@ def press(gate, value, *, secret=SECRET, at=None, name="team", url="", body=None
         "X-Slack-Request-Timestamp": stamp,
         "X-Slack-Signature": f"v0={made}",
     }
-    connection = http.client.HTTPConnection(gate.announced["admin"].removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(gate.announced["admin"].removeprefix("http://"), timeout=PATIENCE)
     connection.request("POST", f"/slack/{name}", data, sent | headers)
     response = connection.getresponse()
     response.read()
@@ -197,7 +197,7 @@ def test_with_an_address_for_other_devices_every_link_carries_it(start, receiver
     made = gate.admin.request("POST", "/api/logins", {})
     assert (made["url"].startswith("https://gate.example.ts.net/login#"), "advice" in made) == (True, False)
     assert gate.admin.get("/api/status")["warnings"] == []
-    connection = http.client.HTTPConnection(gate.announced["admin"].removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(gate.announced["admin"].removeprefix("http://"), timeout=PATIENCE)
     connection.request(
         "GET", links[0].removeprefix("https://gate.example.ts.net"), headers={"Host": "gate.example.ts.net"}
     )

@@ -8,7 +8,7 @@ import pytest
 from tests import nursery
 from tests.approval.conftest import light, outcome, reached
 from tests.gateway import COMMAND, TOKEN
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from websockets.sync.client import connect
 
 from agent_gate.cli.watching import NAMED, key_lines
@@ -27,7 +27,7 @@ def run(gate, *words, typed=None, columns="100"):
         input=typed,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -49,7 +49,7 @@ def on_a_terminal(gate, *words, typed):
         stdin=theirs,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     os.close(ours)
@@ -189,7 +189,7 @@ def test_no_surface_of_the_agents_takes_an_answer(start, api):
     said = {"id": approval["id"], "approval": approval["id"], "verdict": "approve", "call": call}
     with connect(gate.url.replace("http", "ws") + "/ws") as socket:
         socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "auth", "params": {"token": TOKEN}}))
-        socket.recv(10)
+        socket.recv(PATIENCE)
         for method in (
             "answer",
             "approve",
@@ -200,7 +200,7 @@ def test_no_surface_of_the_agents_takes_an_answer(start, api):
             "elicitation/create",
         ):
             socket.send(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": said}))
-            reply = json.loads(socket.recv(10))
+            reply = json.loads(socket.recv(PATIENCE))
             assert (reply["id"], reply["error"]["code"]) == (method, -32601)
     tools = {tool["name"] for tool in gate.request("GET", "/api/tools").json["tools"]}
     assert tools == {"ha_call_service", "mail_send"}

@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from tests.approval.conftest import close_all, files, light, outcome, reached
 from tests.gateway import TOKEN, Api, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 SECRET = "whsec_" + base64.b64encode(b"webhook-secret-canary-0123456789").decode()
 HOOK = 'channels: [{{type: webhook, url: "{url}/hook?room=1", secret: "{secret}"{more}}}]'
@@ -63,7 +63,7 @@ def posted(receiver, event="asked"):
 
 def visit(url, method="GET", form=None, **headers):
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
     body = urlencode(form or {}) if method == "POST" else None
     connection.request(
         method, parts.path, body, {"Content-Type": "application/x-www-form-urlencoded"} | headers
@@ -289,7 +289,7 @@ def test_an_agents_token_reaches_no_approval_route(hooked, api):
             )
     admin = urlsplit(gate.announced["admin"])
     for path in (f"/api/approvals/{approval['id']}", "/api/approvals", "/api/policy/rules"):
-        connection = http.client.HTTPConnection(admin.hostname, admin.port, timeout=10)
+        connection = http.client.HTTPConnection(admin.hostname, admin.port, timeout=PATIENCE)
         body = json.dumps({"verdict": "approve", "ids": [approval["id"]]})
         connection.request("POST", path, body, {"Authorization": f"Bearer {TOKEN}"})
         assert connection.getresponse().status in (401, 429)

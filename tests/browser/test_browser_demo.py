@@ -15,7 +15,7 @@ from tests.conformance.node_packages import installed, node
 from tests.nursery import COMMAND
 from tests.ui import chromium
 from tests.ui.ui_house import one_demo
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.cli.commands.demo import SHOP_PORT
 from agent_gate.cli.operator import AdminClient
@@ -43,7 +43,7 @@ class Shopper:
         self.seen = ""
 
     def send(self, method, path, body=None):
-        connection = http.client.HTTPConnection(self.url.rpartition("/")[2], timeout=60)
+        connection = http.client.HTTPConnection(self.url.rpartition("/")[2], timeout=PATIENCE)
         headers = {"Authorization": f"Bearer {self.token}", "Agent-Session": "shopping", "Prefer": "wait=0"}
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         reply = connection.getresponse()
@@ -120,7 +120,7 @@ def shopper(tmp_path, taken):
         yield Shopper(Path(tmp_path), said.read_text())
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 def tinted(picture):
@@ -159,7 +159,7 @@ def inspect_the_shop(shopper):
         [question] = wait_until(lambda: shopper.admin.get("/api/approvals"))
         assert tinted(shopper.picture(question))[0] > 100
         shopper.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
-        assert "order number is B-" in waiting.communicate(timeout=60)[0]
+        assert "order number is B-" in waiting.communicate(timeout=PATIENCE)[0]
 
 
 def follow_the_introduction(shopper):
@@ -169,7 +169,7 @@ def follow_the_introduction(shopper):
     before = next(line for line in lines if line.startswith("set -a"))
     script = "\n".join([before, f"PATH={Path(COMMAND).parent}:$PATH", *lines[begin : begin + 3]])
     done = subprocess.run(
-        ["sh", "-ec", script], cwd=shopper.folder, capture_output=True, text=True, timeout=60
+        ["sh", "-ec", script], cwd=shopper.folder, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("# Harbour lamp") == 2
@@ -181,7 +181,9 @@ def consult(shopper):
     told = {}
     for command in ("check", "doctor"):
         asked = [COMMAND, command, "--config", "home/config.yaml"]
-        done = subprocess.run(asked, cwd=shopper.folder, env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            asked, cwd=shopper.folder, env=env, capture_output=True, text=True, timeout=PATIENCE
+        )
         told[command] = done.stdout + done.stderr
     assert told["check"] == "No faults.\n"
     problems = [line for line in told["doctor"].splitlines() if line.startswith("problem: ")]
@@ -215,13 +217,13 @@ class Inspector:
 
     def run(self, *words):
         with self.start(*words) as process:
-            said, errors = process.communicate(timeout=60)
+            said, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said + errors
         return said
 
     def use(self, tool, **arguments):
         with self.begin(tool, **arguments) as process:
-            self.seen, errors = process.communicate(timeout=60)
+            self.seen, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, self.seen + errors
 
     def ref(self, name):

@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.browser.browser_house import image_of, page
 from tests.browser.pixels import eyes
 from tests.gateway import TOKEN
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 GREY, WHITE = 0x44, 255
 FIELD = "position:absolute;box-sizing:border-box;width:300px;height:60px;border:0;padding:0;margin:0;background:#fff;font-size:40px"
@@ -73,7 +73,7 @@ def text_of(result):
 async def connected(gateway, mode):
     """A client of MCP in that mode."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
         address = f"{gateway.url}/mcp/{mode}"
         async with Client(streamable_http_client(address, http_client=http), mode="legacy") as client:
             yield client

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.rows import opened
+from tests.waiting import PATIENCE
 
 from agent_gate.audit.record import row
 from agent_gate.calls.events import PAGE, PAIRED, Cursor, EventFeed, Happening, as_sse
@@ -135,7 +136,7 @@ async def test_who_follows_is_woken_by_the_next_commit(tmp_path: Path) -> None:
             now=0.0,
         )
         assert await feed.publish(event, "cron") is True
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             told = await waiting
         assert isinstance(told, Happening)
         assert told.event == event

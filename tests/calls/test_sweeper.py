@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.waiting import PATIENCE
 
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.ports import SystemClock
@@ -23,7 +24,7 @@ async def is_cancelled_when_late(sweeper: Sweeper) -> bool:
     task = asyncio.ensure_future(asyncio.Event().wait())
     late = Late(task)
     sweeper.watched.add(late)
-    await asyncio.wait({task}, timeout=5)
+    await asyncio.wait({task}, timeout=PATIENCE)
     return late.timed_out and task.cancelled()
 
 

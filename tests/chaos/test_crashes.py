@@ -7,7 +7,7 @@ import threading
 import pytest
 from tests.chaos import checker
 from tests.chaos.world import World
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.observe.failpoint import NAMES
 
@@ -53,7 +53,7 @@ def run(world):
             world.crash(name, rng)
     world.over.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     world.over.clear()
     world.start()
     finish(world)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.chaos.checker import Seen
 from tests.nursery import COMMAND, ForkedCommand
+from tests.waiting import PATIENCE
 
 from agent_gate.cli.operator import AdminClient
 from agent_gate.errors import GatewayError
@@ -79,7 +80,7 @@ class World:
         return self.reap()
 
     def reap(self) -> int:
-        code = self.gateway.wait(10)
+        code = self.gateway.wait(PATIENCE)
         self.gateway.stdout.close()
         self.log.close()
         return code

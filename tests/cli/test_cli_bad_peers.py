@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.wsgate import files
 from websockets.server import ServerProtocol
 from websockets.sync.server import ServerConnection, serve
@@ -24,7 +23,7 @@ from websockets.sync.server import ServerConnection, serve
 from agent_gate.cli.output import cleaned
 from agent_gate.cli.toolhelp import tool_help
 
-PATIENCE = 2.0
+GIVEN = 2.0
 NOT_KNOWN = "Whether the gateway has the call is not known"
 ESCAPES = "\x1b]0;owned\x07\x9b2J\u202e"
 CALL = ("request", "get_state", 'entity_id:="sensor.a"')
@@ -70,19 +69,17 @@ def websocket_peer(talk: Talk) -> Iterator[int]:
         thread.join()
 
 
-def ask(port: int, *arguments: str, scheme: str = "ws", timeout: str = str(PATIENCE), **env: str) -> Any:
+def ask(port: int, *arguments: str, scheme: str = "ws", timeout: str = str(GIVEN), **env: str) -> Any:
     """Run the command; what it needs beyond its own deadline is the start of Python and a goodbye."""
     variables = {"PATH": os.environ["PATH"], "HOME": "/", "AGENT_TOKEN": TOKEN, **env}
-    begun = time.monotonic()
     done = nursery.run(
         [COMMAND, *arguments, "--url", f"{scheme}://127.0.0.1:{port}", "--timeout", timeout],
         cwd="/",
         env=variables,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
-    assert time.monotonic() - begun < float(timeout) + 10
     assert "Traceback" not in done.stderr
     return done
 
@@ -116,7 +113,7 @@ def test_silence_after_the_accept_is_no_connection(scheme: str, command: tuple[s
         done = ask(port, *command, scheme=scheme)
     assert done.returncode == 3
     assert done.stderr == (
-        f"Error: Connection failed: {scheme}://127.0.0.1:{port}/ did not answer within {PATIENCE:g} s\n"
+        f"Error: Connection failed: {scheme}://127.0.0.1:{port}/ did not answer within {GIVEN:g} s\n"
     )
 
 
@@ -149,7 +146,7 @@ def test_silence_after_the_handshake_ends_with_the_time(command: tuple[str, ...]
     with websocket_peer(lambda _connection, _message: None) as port:
         done = ask(port, *command)
     assert done.returncode == 2
-    assert done.stderr == f"Error: Timeout: No answer within {PATIENCE:g} s\n"
+    assert done.stderr == f"Error: Timeout: No answer within {GIVEN:g} s\n"
 
 
 def test_a_call_that_nobody_confirmed_is_not_said_to_go_on() -> None:
@@ -269,12 +266,12 @@ def test_a_time_that_no_clock_reaches_is_refused(seconds: str) -> None:
 
 def run_timeout(seconds: str) -> subprocess.CompletedProcess[str]:
     command = [COMMAND, "tools", "--url", "ws://127.0.0.1:1", "--timeout", seconds]
-    return nursery.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=20)
+    return nursery.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_a_name_that_is_too_long_for_a_host_is_no_connection(tmp_path: Path) -> None:
     command = [COMMAND, "tools", "--url", f"ws://{'a' * 70}.localhost:1"]
-    done = nursery.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=20)
+    done = nursery.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, "Traceback" in done.stderr) == (3, False)
 
 
@@ -341,7 +338,7 @@ def on_a_terminal(command: list[str], **env: str) -> str:
             shown += piece
     except OSError:  # how a terminal says that nobody writes any more
         pass
-    process.wait(10)
+    process.wait(PATIENCE)
     os.close(ours)
     return shown.decode()
 
@@ -401,7 +398,7 @@ def test_an_interrupt_withdraws_the_question_and_says_so(gateway: Gateway) -> No
     process = started_request(gateway, "turn_on", "entity_id=light.withdrawn")
     wait_until(lambda: gateway.admin.get("/api/approvals"))
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")
     assert err.startswith("Withdrawn")
     assert gateway.admin.get("/api/approvals") == []
@@ -412,13 +409,13 @@ def test_an_interrupt_of_a_call_that_runs_says_what_became_of_it(gateway: Gatewa
 
     def held(_handler: Any, _body: bytes) -> None:
         reached.set()
-        go_on.wait(15)
+        go_on.wait(PATIENCE)
 
     gateway.api.replies["/states/sensor.slow"] = held
     process = started_request(gateway, "get_state", "entity_id=sensor.slow")
-    assert reached.wait(15)
+    assert reached.wait(PATIENCE)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=PATIENCE)
     go_on.set()
     assert (process.returncode, out) == (130, "")
     assert "may" in err
@@ -436,9 +433,9 @@ def test_a_second_interrupt_leaves_at_once_and_claims_nothing() -> None:
             command, env={"AGENT_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True
         )
         for _ in range(2):  # the call, then its withdrawal, which this peer never answers
-            assert asked.acquire(timeout=15)
+            assert asked.acquire(timeout=PATIENCE)
             process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=3)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "Left at once, before the gateway said what became of it" in err
 
@@ -450,16 +447,16 @@ def test_a_withdrawal_that_is_not_answered_claims_nothing() -> None:
         process = nursery.ForkedCommand(
             command, env={"AGENT_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True
         )
-        assert asked.wait(15)
+        assert asked.wait(PATIENCE)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "The gateway did not say what became of the call" in err
 
 
 def test_a_detached_call_prints_its_id_and_its_result_comes_later(gateway: Gateway) -> None:
     process = started_request(gateway, "turn_on", "entity_id=light.detached", "--detach")
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (0, "")
     (question,) = gateway.admin.get("/api/approvals")
     assert question["call"] == out.strip()
@@ -467,7 +464,9 @@ def test_a_detached_call_prints_its_id_and_its_result_comes_later(gateway: Gatew
 
     def result() -> Any:
         variables = {"PATH": os.environ["PATH"], "AGENT_TOKEN": TOKEN, "AGENT_GATE_URL": gateway.url}
-        done = nursery.run([COMMAND, "pending"], env=variables, capture_output=True, text=True, timeout=15)
+        done = nursery.run(
+            [COMMAND, "pending"], env=variables, capture_output=True, text=True, timeout=PATIENCE
+        )
         return [row for row in json.loads(done.stdout) if row["request_id"] == out.strip()]
 
     assert wait_until(result)
@@ -475,7 +474,7 @@ def test_a_detached_call_prints_its_id_and_its_result_comes_later(gateway: Gatew
 
 def test_a_detached_call_that_is_denied_is_an_error(gateway: Gateway) -> None:
     process = started_request(gateway, "unlock", "entity_id=lock.front", "--detach")
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (1, "")
     assert "Denied by policy" in err
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.sessions import Step, read, same
 from tests.gateway import TOKEN, Api, Gateway, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.wsgate import files
 
 from agent_gate.cli.main import main
@@ -62,7 +62,7 @@ def play(step: Step, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> int:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     if person is not None:
-        person.join(10)
+        person.join(PATIENCE)
     return int(ended.value.code or 0)
 
 

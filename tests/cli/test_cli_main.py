@@ -56,7 +56,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 def agent_gate(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     variables = {"PATH": os.environ["PATH"], "HOME": str(cwd), **env}
     return nursery.run(
-        [COMMAND, *arguments], cwd=cwd, env=variables, input=stdin, capture_output=True, text=True, timeout=30
+        [COMMAND, *arguments],
+        cwd=cwd,
+        env=variables,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 
@@ -285,7 +291,7 @@ def test_a_call_goes_on_when_its_command_is_killed_and_pending_has_the_result(ga
     )
     wait_until(lambda: gateway.admin.get("/api/approvals"), "a question")
     process.kill()
-    process.wait(10)
+    process.wait(PATIENCE)
     gateway.answer()
 
     def pending() -> list[dict[str, str]]:
@@ -305,7 +311,7 @@ def test_a_reader_that_goes_away_is_no_traceback(gateway: Gateway) -> None:
         env=env,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert "Traceback" not in done.stderr
 
@@ -491,7 +497,7 @@ def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gatewa
     os.close(theirs)
     shown = os.read(ours, 4096).decode()
     gateway.answer()
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=PATIENCE)
     os.close(ours)
     assert shown.startswith("Waiting for a person to answer: turn_on(light.shown) (until ")
     assert json.loads(out)["path"] == "/turn_on"
@@ -504,7 +510,7 @@ def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gatewa
     )
     wait_until(lambda: gateway.admin.get("/api/approvals"), "a question")
     gateway.answer()
-    _, said = piped.communicate(timeout=20)
+    _, said = piped.communicate(timeout=PATIENCE)
     assert said == b""
 
 
@@ -523,7 +529,7 @@ def test_a_command_that_waits_survives_the_gateways_restart(tmp_path: Path) -> N
         gateway.options = ("--insecure", "--port", gateway.url.rpartition(":")[2])
         gateway.start()
         gateway.answer()
-        out, _ = process.communicate(timeout=40)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert json.loads(out)["path"] == "/turn_on"
     assert len(api.requests) == 1

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.processes import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 CONFIG = """\
 gateway: {{port: 0}}
@@ -62,7 +62,7 @@ class Patient:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
 
     def findings(self, *, here: Path | None = None) -> list[Finding]:
@@ -73,7 +73,7 @@ class Patient:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert done.stdout, done.stderr
         found: list[Finding] = json.loads(done.stdout)

@@ -102,7 +102,7 @@ class Host:
     async def leave(self) -> int:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return await asyncio.wait_for(self.process.wait(), 10)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE)
 
 
 async def start_bridge(url: str, *options: str, **env: str) -> Host:

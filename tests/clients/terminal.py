@@ -71,8 +71,8 @@ class Terminal:
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.wait(10)
-        self._reader.join(10)
+        self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         os.close(self._ours)
 
 

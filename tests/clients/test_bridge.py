@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from tests.clients.hosting import BRIDGE, counterpart, modern, start_bridge
 from tests.typescript.node_tools import installed, node, quiet_environment
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,13 @@ def test_schemas_pass_byte_for_byte(gateway):
         "Mcp-Method": "tools/list",
     }
     direct = urllib.request.Request(f"{gateway.url}/mcp", json.dumps(message).encode(), headers)
-    with urllib.request.urlopen(direct, timeout=10) as answer:
+    with urllib.request.urlopen(direct, timeout=PATIENCE) as answer:
         expected = answer.read()
     done = subprocess.run(
-        [*BRIDGE, gateway.url], input=json.dumps(message).encode() + b"\n", capture_output=True, timeout=30
+        [*BRIDGE, gateway.url],
+        input=json.dumps(message).encode() + b"\n",
+        capture_output=True,
+        timeout=PATIENCE,
     )
     assert done.stdout.strip() == expected.strip()
     assert done.stderr == b""
@@ -212,7 +215,7 @@ def test_the_inspector_starts_the_bridge(gateway, tmp_path):
     done = subprocess.run(
         [node(), str(entry / program), "--cli", "--config", str(tmp_path / "mcp.json"), "--server", "gate",
          "--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hi", "--format", "json", "-q"],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=PATIENCE,
         env={**quiet_environment(tmp_path), "MCP_INSPECTOR_SECRET_STORE": "memory"},
     )  # fmt: skip
     assert "echo: {'text': 'hi'}" in done.stdout, done.stderr
@@ -244,7 +247,7 @@ def test_the_typescript_libraries_start_the_bridge(gateway, tmp_path, library):
     (tmp_path / "host.mjs").write_text(library + CALLING)
     done = subprocess.run(
         [node(), "host.mjs", json.dumps([*BRIDGE, gateway.url])],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, env=quiet_environment(tmp_path),
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, env=quiet_environment(tmp_path),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["text"] == "echo: {'text': 'hi'}"

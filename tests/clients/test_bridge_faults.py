@@ -5,7 +5,7 @@ import contextlib
 import json
 
 import pytest
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.client.bridge import StdioBridge
 from agent_gate.client.exchange import Address, Http
@@ -66,7 +66,7 @@ class Host:
         return await self.next()
 
     async def next(self):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             return json.loads(await self.written.get())
 
 
@@ -144,7 +144,7 @@ async def test_an_answer_that_is_nested_too_deep_to_be_read_reaches_the_host(sha
     async with bridged() as (gateway, host):
         gateway.faults["tools/call"] = [events(b'"a result that is no message"', shape % DEEP)]
         host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}')
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await host.written.get() == b'"a result that is no message"'
             assert await host.written.get() == shape % DEEP
         assert (await host.ask(2, "ping"))["result"] == {}
@@ -155,5 +155,5 @@ async def test_a_list_that_is_nested_too_deep_to_be_read_reaches_the_host():
         listed = b'{"jsonrpc":"2.0","id":1,"result":{"x-mcp-header":%b}}' % DEEP
         gateway.faults["tools/list"] = [Response(200, listed)]
         host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await host.written.get() == listed

@@ -22,6 +22,7 @@ from tests.conformance.node_packages import installed, node
 from tests.gateway import Api, running
 from tests.sign_in.conftest import files
 from tests.ui import chromium
+from tests.waiting import PATIENCE
 
 from agent_gate.net.tls.certificates import ensure_certificate
 
@@ -376,7 +377,7 @@ def opened(chrome, address):
 def sign_in(client, gate, chrome):
     with client.signing_in() as address, opened(chrome, address) as (page, number):
         gate.answer(number=number)
-        page.wait_for_url(re.compile("code="), timeout=20_000)
+        page.wait_for_url(re.compile("code="))
 
 
 def agents(gate):
@@ -412,13 +413,13 @@ def test_a_client_comes_in_past_a_restart_and_a_kill_in_the_middle(client, gate,
         page.reload()
         assert page.inner_text(".number") == number
         gate.answer(number=number)
-        gate.process.wait(20)
+        gate.process.wait(PATIENCE)
         assert "failpoint before_sign_in_code" in gate.stderr
         gate.stop()
         del gate.env["AGENT_GATE_FAILPOINT"]
         gate.start()
         page.goto(page.url)
-        page.wait_for_url(re.compile("code="), timeout=20_000)
+        page.wait_for_url(re.compile("code="))
     assert client.is_in()
     assert len(agents(gate)) == 1
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests import nursery
 from tests.servers import command
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.cli.sessions import Sessions, safe, serves
 
@@ -42,7 +42,7 @@ def run(env, *args, given="", code=0, cwd=None):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == code, done.stderr
@@ -54,7 +54,7 @@ def hook(session, event="SessionStart"):
 
 
 def health(url):
-    with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE) as answer:
         return answer.status
 
 
@@ -114,7 +114,7 @@ def test_the_projects_configuration_is_served(place):
     request = urllib.request.Request(
         f"{started['url']}/status", headers={"Authorization": "Bearer a-token-of-this-project"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         assert answer.status == 200
     assert not (project / "data").exists()
 
@@ -129,7 +129,7 @@ def test_a_script_finds_every_tool_as_soon_as_the_session_has_started(place):
     request = urllib.request.Request(
         f"{started['url']}/runtime/tools.ts", headers={"Authorization": "Bearer a-token-of-this-project"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         assert b"getCurrentTime" in answer.read()
     assert started["not_connected"] == ["gone"]
 
@@ -179,7 +179,7 @@ def test_a_gateway_that_cannot_start_is_reported_and_leaves_no_file(place):
     (folder / "bad.yaml").write_text("nonsense: true\n")
     done = nursery.run(
         [*SESSION, "start", "--session", "bad", "--config", str(folder / "bad.yaml")],
-        env=env, capture_output=True, text=True, timeout=60, check=False,
+        env=env, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode != 0
     assert "nonsense" in done.stderr
@@ -208,7 +208,7 @@ def test_a_folder_that_others_can_write_into_is_refused(place, action):
     runs.chmod(0o777)
     precious.write_text("mine")
     (runs / "agent-gate-x.pid").symlink_to(precious)
-    done = nursery.run([*SESSION, *action], env=env, capture_output=True, text=True, timeout=60)
+    done = nursery.run([*SESSION, *action], env=env, capture_output=True, text=True, timeout=PATIENCE)
     runs.chmod(0o700)
     assert done.returncode == 8
     assert f"{runs}: is not a folder that only you can write into" in done.stderr
@@ -224,7 +224,7 @@ def test_two_starts_of_one_session_at_once_share_one_gateway(place):
         )
         for _ in range(2)
     ]  # fmt: skip
-    told = [json.loads(process.communicate(timeout=60)[0]) for process in started]
+    told = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in started]
     assert told[0] == told[1]
     assert health(told[0]["url"]) == 200
 

@@ -17,7 +17,7 @@ import pytest
 from tests.deploy.haproxy import program
 from tests.gateway import Api, Gateway
 from tests.processes import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "ha"
 SERVICE = """
@@ -105,7 +105,7 @@ class Cluster:
     def close(self):
         if self.proxy is not None:
             self.proxy.terminate()
-            self.proxy.wait(10)
+            self.proxy.wait(PATIENCE)
         with ThreadPoolExecutor() as pool:
             list(pool.map(Gateway.stop, self.gateways.values()))
         self._short.cleanup()

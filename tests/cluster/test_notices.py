@@ -127,7 +127,7 @@ async def test_who_could_not_take_a_notice_is_told_again(url):
 async def test_a_store_of_one_gateway_hears_and_writes_nothing(tmp_path):
     async with opened(StoreSettings(path=tmp_path / "gate.db", chain="home")) as store:
         notices, gateways = StoreNotices(store, CLOCK), Gateways(store, CLOCK, "1")
-        await asyncio.wait_for(notices.run(), 1)
+        await asyncio.wait_for(notices.run(), PATIENCE)
         await gateways.join()
         await gateways.beat("https://here", {"running": 1})
         [alone] = await gateways.list_all()
@@ -273,7 +273,7 @@ async def test_a_gateway_that_hangs_in_the_middle_of_a_change_holds_up_the_other
         change = Statement("UPDATE tokens SET created_at = 2 WHERE name = 'agent:a'", expect=1)
         one._engine.begin()
         one._engine.execute(change.sql, ())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await two.write(change)
         assert await two.read("SELECT created_at FROM tokens") == [(2.0,)]
         await one.write(change)

@@ -133,7 +133,7 @@ def test_of_answers_given_on_both_gateways_at_once_one_counts(fresh):
         ready, outcomes = threading.Barrier(2), []
 
         def say(gateway, question=question, ready=ready, outcomes=outcomes):
-            ready.wait(5)
+            ready.wait(PATIENCE)
             try:
                 outcomes.append(answer(gateway, question)["state"])
             except GatewayError as error:

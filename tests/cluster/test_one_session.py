@@ -95,7 +95,7 @@ class Streamed:
     """A call of a tool whose answer is a stream; `read` gives its next message, with the event's id."""
 
     def __init__(self, gateway, session, tool, ident):
-        self._connection = http.client.HTTPConnection(gateway.url.rpartition("/")[2], timeout=20)
+        self._connection = http.client.HTTPConnection(gateway.url.rpartition("/")[2], timeout=PATIENCE)
         params = {"name": tool, "arguments": {"n": ident}}
         self._connection.request(
             "POST",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from tests.cluster.several import several
 from tests.gateway import TOKEN
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from websockets.sync.client import connect
 
 
@@ -21,7 +21,7 @@ def agent_on(gateway):
         def ask(ident, method, params):
             socket.send(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}))
             while method != "tool_request":
-                reply = json.loads(socket.recv(30))
+                reply = json.loads(socket.recv(PATIENCE))
                 if reply.get("id") == ident:
                     return reply["result"]
             return None

@@ -12,7 +12,7 @@ from tests import postgres
 from tests.cluster.several import Several
 from tests.eras.era_agents import agent, new_key, text
 from tests.gateway import Api
-from tests.waiting import until, wait_until
+from tests.waiting import PATIENCE, until, wait_until
 
 from agent_gate.sources.errands.rows import ErrandMessage
 from agent_gate.sources.errands.talk import NOTE, ErrandLine
@@ -111,7 +111,7 @@ async def test_a_question_that_the_clients_person_refuses_is_declined(gates, cli
 @PAIRS
 async def test_a_question_that_nobody_can_answer_is_refused_and_the_call_ends(gates, client, server):
     said = ""
-    async with agent(gates.two, client, can_answer=False) as one, asyncio.timeout(10):
+    async with agent(gates.two, client, can_answer=False) as one, asyncio.timeout(PATIENCE):
         with suppress(Exception):
             said = text(await one.call(f"{server}__elicit"))
     assert "hello" not in said

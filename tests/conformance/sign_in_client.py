@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.gateway import TOKEN, Gateway, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.errors import GatewayError
 
@@ -68,7 +68,7 @@ def scenario() -> str:
 def fetch(url: str) -> tuple[int, str]:
     """One GET; where it leads, without going there."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
     connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
     reply = connection.getresponse()
     reply.read()

@@ -11,6 +11,7 @@ import pytest
 from tests.conformance.node_packages import node, suite
 from tests.conformance.test_conformance import shortcomings
 from tests.nursery import nursery
+from tests.waiting import PATIENCE
 
 CLIENT = Path(__file__).with_name("sign_in_client.py")
 BOTH = (
@@ -63,7 +64,7 @@ RUNS = {
 
 def test_no_scenario_that_the_suite_has_for_signing_in_is_left_out():
     command = [node(), str(suite("suite-both")), "list", "--client"]
-    listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     offered = {
         (name, revision if revision in REVISIONS else "")
         for name, revisions in re.findall(r"^ *- auth/(\S+) \[(.+)\]$", listed, re.MULTILINE)

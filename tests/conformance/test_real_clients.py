@@ -16,7 +16,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from tests.conformance.node_packages import CACHE, installed, node
 from tests.surfaces.mcp.mcp_gate import ALLOW_ALL, TOKEN, Gate, config_text, fixture_over_stdio, running_gate
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.core.approval import Answer
 from agent_gate.net.http import Request
@@ -182,7 +182,7 @@ async def test_a_client_can_start_the_gateway_for_itself(tmp_path: Path) -> None
     ]
     with (tmp_path / "log").open("w") as log:
         transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=log)
-        async with asyncio.timeout(60), Client(transport, mode="auto", cache=None) as client:
+        async with asyncio.timeout(PATIENCE), Client(transport, mode="auto", cache=None) as client:
             assert client.protocol_version == "2026-07-28"
 
             async def is_listed() -> bool:

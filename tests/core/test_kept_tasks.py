@@ -4,6 +4,8 @@ import asyncio
 import gc
 import logging
 
+from tests.waiting import PATIENCE
+
 from agent_gate.core.tasks import KeptTasks
 
 log = logging.getLogger("agent_gate.test")
@@ -21,7 +23,7 @@ async def test_a_task_that_nobody_holds_lives_until_it_ends():
     gc.collect()
     assert list(tasks.running.values()) == ["tea"]
     door.set()
-    await tasks.wait(5)
+    await tasks.wait(PATIENCE)
     assert (ended, tasks.running) == ([True], {})
 
 
@@ -36,7 +38,7 @@ async def test_waiting_counts_what_was_started_meanwhile():
         ended.append("first")
 
     tasks.start(first())
-    await tasks.wait(5)
+    await tasks.wait(PATIENCE)
     assert ended == ["first", "last"]
 
 
@@ -56,6 +58,6 @@ async def test_a_fault_is_logged_with_what_failed(caplog):
         raise ValueError("spilled")
 
     tasks.start(break_it())
-    await tasks.wait(5)
+    await tasks.wait(PATIENCE)
     [line] = caplog.records
     assert (line.message, str(line.exc_info[1])) == ("A cup's task failed", "spilled")

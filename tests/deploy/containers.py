@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.nursery import COMMAND
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
@@ -144,7 +145,7 @@ class HandMadeContainer:
         """Something beside it in its network and its root, as `exec` does: its exit status and what it said."""
         inside = ["nsenter", "--target", str(self.process.pid), "--mount", "--net", "--root", "--wd=/"]
         done = subprocess.run(
-            [*inside, *command], capture_output=True, text=True, check=False, timeout=60, env=self._env
+            [*inside, *command], capture_output=True, text=True, check=False, timeout=PATIENCE, env=self._env
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -152,6 +153,6 @@ class HandMadeContainer:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            return self.process.wait(50)
+            return self.process.wait(PATIENCE)
         finally:
             self._log.close()

@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from tests import postgres
 from tests.deploy.containers import ROOT, ContainerNetwork, HandMadeContainer
 from tests.deploy.haproxy import program
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 GATE = 10001
 COMPOSED = YAML(typ="safe").load((ROOT / "compose.ha.yaml").read_text())["services"]
@@ -91,7 +91,7 @@ class DatabaseContainer:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
         self._log.close()
         shutil.rmtree(self.folder)
 

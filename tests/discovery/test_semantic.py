@@ -3,6 +3,7 @@ import sys
 
 import pytest
 from tests.discovery.tools import HOME, catalog
+from tests.waiting import PATIENCE
 
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.semantic import load
@@ -15,7 +16,7 @@ def test_discovery_works_where_numpy_is_not_installed():
         "import agent_gate.results.envelope, agent_gate.results.views\n"
         "assert 'agent_gate.discovery.minilm' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 class Colours:

@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import PATIENCE
 
 from agent_gate.discovery import tokens
 from agent_gate.discovery.tokens import LONGEST, _merge, _pieces, _ranks, count, fits
@@ -79,4 +80,4 @@ def test_the_ranks_are_read_at_the_first_count():
         "assert tokens.count('hello') == 1\n"
         "assert tokens._ranks.cache_info().currsize == 1"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.gateway import TOKEN
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 MODES = {"handshake": "legacy", "modern": "2026-07-28"}
 
@@ -127,7 +127,7 @@ class Agent:
 @asynccontextmanager
 async def agent(gateway, era, mode="", *, token=TOKEN, can_answer=True, **answers):
     """A client of `era`; `answers` are the name and the action with which its person answers, when it no longer `thinks`."""
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as http:
         made = Agent(f"{gateway.url}/mcp{mode}", http, era == "modern", **answers)
         callbacks = {"elicitation_callback": made.elicited, "sampling_callback": made.sampled}
         async with Client(

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Any
 
 import msgspec
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
@@ -149,7 +149,7 @@ class Wire:
 
     async def answer(self) -> tuple[int, Any]:
         """Status and decoded body of the next response; an empty body is None."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
             size = int(head.partition("content-length:")[2].partition("\r\n")[0] or 0)
             body = await self.reader.readexactly(size)

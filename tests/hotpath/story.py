@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from tests.hotpath.hot_gate import post, running
+from tests.waiting import PATIENCE
 
 import agent_gate
 
@@ -73,7 +74,7 @@ async def one_call(folder: Path) -> Story:
     What some have in common, because chores of the gateway fall into any of them, and on a busy machine into all.
     """
     async with running(folder, ALLOW, aside=True) as (_gateway, _upstream, port):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as line:
             stories = [await followed_call(line, number) for number in range(12)]
     return common(stories[4:])
 

@@ -20,6 +20,7 @@ from tests.hotpath.hot_gate import (
     running,
     text_of,
 )
+from tests.waiting import PATIENCE
 
 from agent_gate.app import Gateway
 from agent_gate.core.call import State
@@ -213,7 +214,7 @@ async def test_a_call_that_runs_on_ahead_of_its_row_gets_it_while_it_runs(tmp_pa
 
         gateway.kept.store.watch(committed)
         wire.send(post("up__slow", {"text": "x"}))
-        await asyncio.wait_for(written.wait(), 10)
+        await asyncio.wait_for(written.wait(), PATIENCE)
         assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING]
         upstream.release.set()
         assert code_of((await wire.answer())[1]) == "ok"

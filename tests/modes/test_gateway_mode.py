@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from tests.gateway import OTHER_TOKEN, TOKEN, running
 from tests.servers import command
-from tests.waiting import until, wait_until
+from tests.waiting import PATIENCE, until, wait_until
 
 PERMISSIONS = """
 rules:
@@ -70,7 +70,7 @@ def gateway(folder):
 @asynccontextmanager
 async def client(gateway, mode, *, era="auto", token=TOKEN):
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as http,
         Client(
             streamable_http_client(f"{gateway.url}/mcp{mode}", http_client=http), mode=era, cache=None
         ) as made,

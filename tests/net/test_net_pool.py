@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.net.rawhttp import Script, Upstream, serving
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.exchange import Wire
@@ -391,7 +391,7 @@ async def test_a_late_cancel_does_not_end_the_exchange_that_uses_the_connection_
         await asyncio.sleep(0)
         assert wire.busy
         wire.give_up(answered)
-        assert (await asyncio.wait_for(following, 5)).body == b"ok"
+        assert (await asyncio.wait_for(following, PATIENCE)).body == b"ok"
         assert upstream.connections == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, serving
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.errors import ConfigError, InvalidArgs, RateLimited
 from agent_gate.net.connection import Connection
@@ -185,7 +185,7 @@ async def test_a_cancellation_that_a_handler_let_escape_is_a_500_and_the_connect
     async with serving(handler) as server, connected(server) as client:
         for _ in range(2):
             await client.send(GET)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 assert (await client.answer()).status == 500
 
 

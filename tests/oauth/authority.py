@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from urllib.request import urlopen
 
 from tests.typescript.node_tools import installed, node
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.net.tls.files import CertificateFiles
 
@@ -38,12 +38,16 @@ class AuthorizationProcess:
 
     def count(self, path: str) -> int:
         """How often this path was asked for."""
-        with urlopen(f"{self.issuer}/test/count?path={path}", timeout=10, context=ANY_AUTHORITY) as reply:
+        with urlopen(
+            f"{self.issuer}/test/count?path={path}", timeout=PATIENCE, context=ANY_AUTHORITY
+        ) as reply:
             return int(reply.read())
 
     def let_tokens_last(self, seconds: int) -> None:
         """Those that are given from now on."""
-        with urlopen(f"{self.issuer}/test/lifetime?seconds={seconds}", timeout=10, context=ANY_AUTHORITY):
+        with urlopen(
+            f"{self.issuer}/test/lifetime?seconds={seconds}", timeout=PATIENCE, context=ANY_AUTHORITY
+        ):
             return
 
     def has_served(self, path: str, times: int) -> None:
@@ -52,8 +56,8 @@ class AuthorizationProcess:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait(10)
-        self._reader.join(5)
+        self._process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -63,8 +67,8 @@ def connection_to(url: str) -> http.client.HTTPConnection:
     parts = urlsplit(url)
     if parts.scheme == "https":
         host = parts.hostname or ""
-        return http.client.HTTPSConnection(host, parts.port, timeout=10, context=ANY_AUTHORITY)
-    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+        return http.client.HTTPSConnection(host, parts.port, timeout=PATIENCE, context=ANY_AUTHORITY)
+    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
 
 
 @contextmanager

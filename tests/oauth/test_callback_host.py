@@ -12,7 +12,7 @@ from tests.gateway import TOKEN, Gateway, running
 from tests.oauth.authority import answer_in, authorization_server
 from tests.oauth.protected import protected_server
 from tests.oauth.test_signing_in import ALLOW, needs_auth, start
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 CALLBACK = "https://gate.example/auth/callback"
 CONFIG = """
@@ -36,7 +36,7 @@ def gateway(tmp_path_factory) -> Iterator[Gateway]:
 
 def asked(gateway: Gateway, path: str, host: str) -> tuple[int, bytes]:
     parts = urlsplit(gateway.announced["admin"])
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
     connection.request("GET", path, headers={"Host": host})
     reply = connection.getresponse()
     body = reply.read()
@@ -76,7 +76,7 @@ def test_a_page_that_listens_everywhere_without_tls_is_come_back_to_by_plain_htt
     with running(tmp_path, {"config.yaml": config}, *options) as gateway:
         port = urlsplit(gateway.announced["admin"]).port
         assert gateway.announced["admin"].startswith("http://")
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         connection.request("GET", "/auth/callback", headers={"Host": f"localhost:{port}"})
         assert connection.getresponse().status == 400
         connection.close()

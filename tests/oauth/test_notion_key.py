@@ -6,7 +6,7 @@ from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.oauth.test_signing_in import traces
 from tests.typescript.node_tools import installed, node
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 KEY = "ntn_canary0123456789of0the0tests"
 PROGRAM = "@notionhq/notion-mcp-server/bin/cli.mjs"
@@ -49,7 +49,7 @@ def test_notions_own_server_waits_for_its_key_and_uses_the_one_that_is_stored(tm
                 input=KEY,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=PATIENCE,
             )
             tools = state(gateway)["tools"]
             assert tools > 10

@@ -248,7 +248,7 @@ def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_p
 def test_connecting_a_source_that_needs_a_sign_in_says_how_and_calls_with_a_token_run_side_by_side(
     tmp_path, authority, server
 ):
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=PATIENCE)
     answered = server.answer
 
     def answer(body, account):
@@ -311,7 +311,7 @@ def fetched(url: str) -> tuple[int, bytes, bytes]:
     import http.client
 
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
     connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
     reply = connection.getresponse()
     body = reply.read()

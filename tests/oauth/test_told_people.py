@@ -11,7 +11,7 @@ from tests.gateway import TOKEN, Api, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
 from tests.oauth.test_signing_in import came_back, fetched, state, traces
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ANN = 11
 CONFIG = """
@@ -114,7 +114,7 @@ def test_a_lost_sign_in_is_told_once_and_a_press_brings_a_new_link(gateway, auth
 def forget_grants(authority: AuthorizationProcess) -> None:
     """The person took the gateway's rights back at the other side."""
     parts = urlsplit(authority.issuer)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
     connection.request("GET", "/test/forget")
     assert connection.getresponse().status == 200
     connection.close()

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from tests.approval.bot_api import BotApi
 from tests.gateway import Api, TypedGateway, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 CANARY = {
     "agent": "CANARY-agent-token-0123456789",
@@ -95,7 +95,7 @@ def admin_page(gate, seen):
     """What a stranger with an agent's token gets from the admin listener."""
     host, _, port = gate.announced["admin"].rpartition("/")[2].partition(":")
     for path in (*ADMIN, "/", "/answer/x"):
-        connection = http.client.HTTPConnection(host, int(port), timeout=10)
+        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
         connection.request("GET", path, headers={"Authorization": f"Bearer {CANARY['agent']}"})
         seen.append(connection.getresponse().read().decode())
         connection.close()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.waiting import PATIENCE
 
 from agent_gate.observe.log import Formatter
 from agent_gate.observe.redact import Redactor, mask_arguments, secret_values
@@ -100,4 +101,4 @@ def test_long_stretches_of_nothing_are_passed_in_one_go():
         "    text = start + ' ' * 200_000 + '\"'\n"
         "    assert Redactor().text(text) == text"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)

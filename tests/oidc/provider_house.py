@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 from tests.oauth.authority import Person
 from tests.surfaces.admin.admin_gate import Browser, gate
 from tests.typescript.node_tools import installed, node
+from tests.waiting import PATIENCE
 
 PROGRAM = Path(__file__).with_name("openid_provider.mjs")
 ROLES = "{sre: {role: operator}, house-team: {role: approver, namespaces: [house]}, staff: {role: viewer}}"
@@ -31,18 +32,18 @@ class ProviderProcess:
 
     def __exit__(self, *_):
         self._process.kill()
-        self._process.wait(10)
-        self._reader.join(5)
+        self._process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         self._process.stdout.close()
 
     def tell_of(self, name, **said):
         """What the provider says of somebody from now on."""
-        with urlopen(f"{self.issuer}/test/person?{urlencode({'id': name, **said})}", timeout=10):
+        with urlopen(f"{self.issuer}/test/person?{urlencode({'id': name, **said})}", timeout=PATIENCE):
             return
 
     def let_identities_last(self, seconds):
         """The ID tokens that are given from now on."""
-        with urlopen(f"{self.issuer}/test/identities?seconds={seconds}", timeout=10):
+        with urlopen(f"{self.issuer}/test/identities?seconds={seconds}", timeout=PATIENCE):
             return
 
     def register(self, *redirects, base):
@@ -58,7 +59,7 @@ class ProviderProcess:
             "backchannel_logout_session_required": True,
         }
         ask = Request(f"{self.issuer}/reg", json.dumps(wanted).encode(), {"Content-Type": "application/json"})
-        with urlopen(ask, timeout=10) as reply:
+        with urlopen(ask, timeout=PATIENCE) as reply:
             return json.loads(reply.read())
 
 

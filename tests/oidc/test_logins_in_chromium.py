@@ -58,7 +58,7 @@ def test_a_person_logs_in_and_the_tools_are_there(gate, provider, page, tmp_path
     provider.tell_of("anna", groups="sre")
     with started(python_client(gate, tmp_path / "kept.json"), tmp_path) as process:
         log_in(page, read_until(process, OPEN)[1], "anna")
-        page.wait_for_url(BACK, timeout=20_000)
+        page.wait_for_url(BACK)
         assert set(json.loads(read_until(process, LISTED)[1])) >= TOOLS
 
 
@@ -93,7 +93,7 @@ def test_a_client_of_others_comes_in_by_a_login_and_stays_until_the_provider_end
     words = command(gate, tmp_path / "kept.json", free_port())
     with started(words, tmp_path) as process:
         log_in(page, read_until(process, ADDRESS)[1], name)
-        page.wait_for_url(BACK, timeout=20_000)
+        page.wait_for_url(BACK)
         read_until(process, IN)
     assert not asks_anew(words, tmp_path)
     page.goto(f"{provider.issuer}/session/end")
@@ -114,7 +114,7 @@ def test_where_people_are_asked_the_browser_shows_the_number_after_the_login(gat
         number = page.inner_text(".number")
         assert question(gate)["arguments"]["person"] == "bert@example.test"
         say_yes(gate, number)
-        page.wait_for_url(BACK, timeout=20_000)
+        page.wait_for_url(BACK)
         assert set(json.loads(read_until(process, LISTED)[1])) >= TOOLS
 
 

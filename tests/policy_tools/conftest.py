@@ -1,6 +1,7 @@
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Api, running
+from tests.waiting import PATIENCE
 
 TOOLS = """
 tools:
@@ -51,7 +52,13 @@ def cli(gate):
     def run(*words, answer=None):
         command = [COMMAND, "policy", "--admin-socket", gate.announced["socket"], *words]
         return nursery.run(
-            command, cwd=gate.folder, input=answer, capture_output=True, text=True, timeout=30, check=False
+            command,
+            cwd=gate.folder,
+            input=answer,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
 
     return run

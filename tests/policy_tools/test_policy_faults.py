@@ -4,6 +4,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, running
 from tests.policy_tools.conftest import CONFIG, PERMISSIONS, TOOLS
+from tests.waiting import PATIENCE
 
 EXPECTED = "policy_tests: [{tool: erase, args: {name: all}, caller: pi, expect: deny}]\n"
 TYPO = PERMISSIONS.replace("erase(all)", "eraze(all)")
@@ -39,7 +40,7 @@ def test_a_start_with_a_failing_expectation_says_so_everywhere_and_serves(tmp_pa
         assert "eraze(all)" in gate.stderr
         assert "erase(all) is ask, expected deny" in gate.stderr
         command = [COMMAND, "status", "--admin-socket", gate.announced["socket"]]
-        said = nursery.run(command, capture_output=True, text=True, timeout=30, check=False).stdout
+        said = nursery.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
         assert f"Warning: {dead}" in said
         # What failed before is no reason to refuse another change.
         (gate.folder / "permissions.yaml").write_text(TYPO + EXPECTED + "# a remark\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.debian import find_program
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 AROUND = """
 daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
@@ -40,4 +40,4 @@ def nginx(folder: Path, server: str, answers):
             yield process
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(PATIENCE)

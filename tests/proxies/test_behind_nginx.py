@@ -12,6 +12,7 @@ from tests.gateway import Api, in_front_of
 from tests.processes import free_port
 from tests.proxies.nginx import nginx
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, Browser
+from tests.waiting import PATIENCE
 
 from agent_gate.net.tls.certificates import ensure_certificate
 
@@ -41,8 +42,8 @@ class Phone(Browser):
         self.origin, self.port, self.trust = f"https://{NAME}:{port}", port, trust
 
     def connection(self):
-        line = http.client.HTTPSConnection(NAME, self.port, timeout=20)
-        raw = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        line = http.client.HTTPSConnection(NAME, self.port, timeout=PATIENCE)
+        raw = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         line.sock = self.trust.wrap_socket(raw, server_hostname=NAME)
         return line
 

@@ -9,6 +9,7 @@ from typing import Any
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import command
+from tests.waiting import PATIENCE
 
 from agent_gate.cli.remote import RemoteClient
 from agent_gate.core.call import new_id
@@ -31,7 +32,7 @@ def joined(gateway: Gateway, folder: Path, kind: str, name: str) -> "Joined":
     told = json.loads(joining.stdout.readline())
     done = command(gateway, "pair", kind, told["url"], name, "--remote-fingerprint", told["fingerprint"])
     assert done.returncode == 0, done.stderr
-    assert joining.wait(20) == 0
+    assert joining.wait(PATIENCE) == 0
     joining.stdout.close()
     return Joined(gateway, name, SCRIPT[kind], state)
 

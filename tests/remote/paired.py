@@ -39,7 +39,7 @@ def command(gateway: Gateway, *words: str, **more: Any) -> "subprocess.Completed
     """The installed command, as an operator types it beside that gateway."""
     given = [COMMAND, *words, "--admin-socket", gateway.announced["socket"]]
     return nursery.run(
-        given, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False, **more
+        given, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False, **more
     )
 
 
@@ -68,7 +68,7 @@ class HostProcess:
 
     def wait(self) -> int:
         """Its exit code, once it has ended."""
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.log.close()
@@ -123,7 +123,7 @@ class Relay:
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         context: ssl.SSLContext = unverified_client()

@@ -11,7 +11,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 HOST = """
 import os
@@ -73,7 +73,7 @@ def test_a_host_that_only_dials_out_is_paired_called_lost_and_found_again(
 ) -> None:
     with dialled(gateway, tmp_path, "lab") as running:
         pairing = waiting_for(gateway, running, "lab")
-        said, wrong = pairing.communicate(timeout=60)
+        said, wrong = pairing.communicate(timeout=PATIENCE)
         assert pairing.returncode == 0, wrong
         assert "7/7" in said
         wait_until(lambda: who(gateway, "lab") == "lab")
@@ -97,7 +97,7 @@ def test_somebody_between_a_dialling_host_and_its_gateway_is_found_out(
         dialled(gateway, tmp_path / "far", "far", f"wss://127.0.0.1:{relay.port}") as running,
     ):
         pairing = waiting_for(gateway, running, "far")
-        _said, wrong = pairing.communicate(timeout=60)
+        _said, wrong = pairing.communicate(timeout=PATIENCE)
     assert relay.passed > 0
     assert pairing.returncode == 5
     assert "somebody stands between" in wrong

@@ -12,7 +12,7 @@ from tests.gateway import COMMAND
 from tests.remote.elsewhere import Elsewhere
 from tests.remote.paired import command, gating, hosting, pair
 from tests.remote.test_paired_host import ready
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 HOST = """
 from agent_gate.hosts.memory import host
@@ -62,7 +62,7 @@ def test_a_newcomer_uses_memory_on_another_machine_through_a_cut_and_revokes_it(
             assert gone["code"] == "TOOL_NOT_FOUND"
         finally:
             host.terminate()
-            host.wait(10)
+            host.wait(PATIENCE)
             host.stdout.close()  # type: ignore[union-attr]
 
 
@@ -82,7 +82,7 @@ def test_sslscan_finds_tls_1_3_and_nothing_older(tmp_path: Path) -> None:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=60,
+                timeout=PATIENCE,
             ).stdout
             found = [line.split() for line in scanned.splitlines() if line.startswith(("SSLv", "TLSv"))]
             states = {words[0]: words[1] for words in found if words[1] in ("enabled", "disabled")}

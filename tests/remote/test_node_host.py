@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.gateway import Gateway
 from tests.remote.paired import command, gating
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node-host" / "host.mjs"
 
@@ -37,7 +37,7 @@ class NodeHost:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()
 

@@ -11,7 +11,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating, hosting, pair
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 APPEND, QUERY, DELETE = (f"memory_east__memory_{verb}" for verb in ("append", "query", "delete"))
 
@@ -121,7 +121,7 @@ def test_somebody_at_a_terminal_compares_the_whole_fingerprint_and_says_yes(
         shown += os.read(near, 4096)
     assert host.announced["fingerprint"].encode() in shown
     os.write(near, f"{typed}\n".encode())
-    assert (pairing.wait(30) == 0) is (typed == "yes")
+    assert (pairing.wait(PATIENCE) == 0) is (typed == "yes")
     os.close(near)
 
 

@@ -17,7 +17,7 @@ from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.components import Joined, joined
 from tests.remote.paired import command, gating
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, PairingRequired, Unreachable
 
@@ -234,7 +234,7 @@ def answer_of(port: int, context: ssl.SSLContext) -> bytes:
     """What somebody without a certificate is told."""
     with (
         suppress(ssl.SSLError, ConnectionError),
-        socket.create_connection(("127.0.0.1", port), 5) as raw,
+        socket.create_connection(("127.0.0.1", port), PATIENCE) as raw,
         context.wrap_socket(raw) as secured,
     ):
         secured.sendall(b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n")

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from tests.calls.small_calls import ANNA, SmallCalls, in_force, opened
 from tests.calls.test_shaping import case
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.access.view import View
 from agent_gate.calls.meta import MetaTools
@@ -136,7 +136,7 @@ async def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypa
     going_on, in_time, really_end = threading.Event(), [], readers._end
 
     def end_later(process):
-        in_time.append(going_on.wait(5))
+        in_time.append(going_on.wait(PATIENCE))
         really_end(process)
 
     monkeypatch.setattr(readers, "SECONDS", 0.5)

@@ -11,7 +11,7 @@ from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway
 from tests.processes import free_port
 from tests.servers import command
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ERA_SERVER = Path(__file__).resolve().parent.parent / "eras" / "era_server.py"
 EAGER = ("time", "github-api", "123server", "slow", "lab")
@@ -182,7 +182,7 @@ class Hooks:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import subprocess
 
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.cli.demo.starter import write_starter
 
@@ -30,7 +30,7 @@ def test_a_notification_may_hold_a_comma(tmp_path):
             )
             wait_until(lambda: gateway.admin.get("/api/approvals"), "the question")
             gateway.answer("approve")
-            out, err = call.communicate(timeout=30)
+            out, err = call.communicate(timeout=PATIENCE)
         assert call.returncode == 0, err
         [request] = [one for one in api.requests if one["path"] == "/api/services/notify/mobile_app"]
     assert json.loads(request["body"]) == {"message": SENTENCE}

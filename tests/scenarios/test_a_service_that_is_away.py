@@ -6,7 +6,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.processes import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 CONFIG = """\
 gateway: {{port: 0}}
@@ -32,7 +32,7 @@ def told(gateway, *words):
         [COMMAND, *words, "--admin-socket", gateway.announced["socket"]],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
         cwd=gateway.folder,
     )

@@ -18,7 +18,7 @@ from tests.scenarios.gateway_scenes import (
     running_pids,
     wait_for_sources,
 )
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 def test_random_port_allocation(empty):
@@ -45,7 +45,7 @@ def test_port_conflict(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
             check=False,
         )
     assert done.returncode != 0

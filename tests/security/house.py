@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.gateway import OTHER_TOKEN, TOKEN, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from websockets.sync.client import connect
 
 UPSTREAM = Path(__file__).with_name("upstream.py")
@@ -158,7 +158,7 @@ class House:
         """An authenticated WebSocket."""
         with connect(self.gateway.url.replace("http", "ws", 1), proxy=None, compression=None) as made:
             made.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "auth", "params": {"token": token}}))
-            assert "error" not in json.loads(made.recv(10))
+            assert "error" not in json.loads(made.recv(PATIENCE))
             yield made
 
     def said(self, tool, args, *, ident=1, token=TOKEN, **params):
@@ -168,7 +168,7 @@ class House:
             socket.send(
                 json.dumps({"jsonrpc": "2.0", "id": ident, "method": "tool_request", "params": asked})
             )
-            return json.loads(socket.recv(10))
+            return json.loads(socket.recv(PATIENCE))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import psutil
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN
 from tests.security.house import META, MODERN
+from tests.waiting import PATIENCE
 
 UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -26,7 +27,7 @@ def address(home):
 def test_three_hundred_strangers_do_not_keep_a_good_agent_out(home):
     with ExitStack() as stack:
         for number in range(300):
-            stranger = stack.enter_context(socket.create_connection(address(home), timeout=10))
+            stranger = stack.enter_context(socket.create_connection(address(home), timeout=PATIENCE))
             stranger.sendall((UPGRADE, b"", b"POST /api/call HTTP/1.1\r\nHost: 127.0.0.1\r\n")[number % 3])
         assert home.gateway.call("get_state", {"entity_id": "a.b"}, timeout=10).status == 200
         assert "result" in home.said("get_state", {"entity_id": "a.b"})
@@ -47,7 +48,7 @@ def test_three_hundred_strangers_do_not_keep_a_good_agent_out(home):
 )
 def test_a_host_header_chooses_no_path_and_opens_nothing(home, host, status):
     for target in (b"/status", b"/api/tools", b"/mcp", b"/health"):
-        with socket.create_connection(address(home), timeout=10) as raw:
+        with socket.create_connection(address(home), timeout=PATIENCE) as raw:
             token = b"Authorization: Bearer " + TOKEN.encode()
             raw.sendall(b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n\r\n" % (target, host, token))
             assert raw.recv(4096).startswith(b"HTTP/1.1 %d " % status)
@@ -61,13 +62,13 @@ def speak(home, token, mine, told):
             message = {"jsonrpc": "2.0", "id": number, "method": "tool_request", "params": asked}
             wire.send(json.dumps(message))
         for _ in range(TIMES):
-            reply = json.loads(wire.recv(20))
+            reply = json.loads(wire.recv(PATIENCE))
             told.append((reply["id"], json.loads(reply["result"]["data"])))
 
 
 def post(home, token, mine, told):
     """The same over MCP on one connection of its own."""
-    connection = http.client.HTTPConnection(*address(home), timeout=20)
+    connection = http.client.HTTPConnection(*address(home), timeout=PATIENCE)
     headers = {
         "Authorization": f"Bearer {token}",
         "Accept": "application/json, text/event-stream",
@@ -93,7 +94,7 @@ def test_equal_ids_of_two_agents_on_two_surfaces_are_never_mixed_up(home):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     for (way, token), heard in told.items():
         wanted = [(n, {"who": f"{way.__name__} {token}", "number": n}) for n in range(TIMES)]
         assert sorted(heard, key=lambda one: one[0]) == wanted

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN
 from tests.security.house import SERVER_SECRET, SERVICE_SECRET
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 FORGED = 'x\n{"level": "info", "event": "Approval resolved", "by": "operator"}\r\n\x1b[2J\u2028'
 
@@ -46,7 +46,7 @@ def test_no_secret_stands_in_the_process_list(home):
 
 def admin(home, method, path, body=None, **headers):
     host, _, port = home.gateway.announced["admin"].rpartition("/")[2].partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
     try:
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         reply = connection.getresponse()

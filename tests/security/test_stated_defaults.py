@@ -19,7 +19,7 @@ from tests.app.small import CONFIG, TOOLS
 from tests.cli.test_gateway_hides import unprivileged
 from tests.gateway import TOKEN, running
 from tests.rows import opened, step
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.audit import Heads, Sealer
 from agent_gate.audit.seal import NOTE_SECONDS
@@ -78,7 +78,7 @@ def test_it_speaks_tls_with_a_certificate_it_made_and_no_plain_http(unconfigured
     trusting = ssl.create_default_context(cafile=folder / "data" / "tls" / "ca.crt")
     assert urlopen(f"{said['url']}/health", context=trusting).status == 200
     address = urlsplit(said["url"])
-    with socket.create_connection((address.hostname, address.port), timeout=10) as plain:
+    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as plain:
         plain.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"HTTP/1.1 200" not in plain.recv(4096)
 
@@ -140,7 +140,7 @@ async def test_the_head_of_the_record_is_sealed_every_thousand_rows(tmp_path, ca
         heads = Heads(tmp_path / "audit.head", b"k" * 32)
         async with Sealer(store, b"k" * 32, heads=heads):
             await asyncio.gather(*(store.write(step(f"c{number}")) for number in range(1000)))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 while not await store.read("SELECT 1 FROM seals"):
                     await asyncio.sleep(0)
             assert await store.read("SELECT seq FROM seals") == [(1000,)]

@@ -9,6 +9,8 @@ import re
 import secrets
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from tests.waiting import PATIENCE
+
 CALLBACK = "http://127.0.0.1:3999/callback"
 NUMBER = re.compile(r'class="number">(\d+)<')
 
@@ -24,7 +26,7 @@ class SmallBrowser:
         self.issuer, self.cookies = issuer, {}
 
     def connect(self, host, port):
-        return http.client.HTTPConnection(host, port, timeout=20)
+        return http.client.HTTPConnection(host, port, timeout=PATIENCE)
 
     def request(self, method, path, form=None, headers=None):
         parts = urlsplit(self.issuer)

@@ -6,6 +6,7 @@ import pytest
 from tests.gateway import running
 from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, say_yes
+from tests.waiting import PATIENCE
 
 ISSUER = "https://gate.example"
 
@@ -19,7 +20,7 @@ class ProxiedBrowser(SmallBrowser):
         self.set = []
 
     def connect(self, _host, _port):
-        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
 
     def request(self, method, path, form=None, headers=None):
         reply = super().request(method, path, form, {"Host": "gate.example"} | (headers or {}))

@@ -99,7 +99,7 @@ def test_a_connector_signs_in_over_tls_and_uses_what_it_got(
             assert page.inner_text("main dd strong") == where
             page.get_by_role("button", name="Continue").click()
             gate.answer(number=page.inner_text(".number"))
-            page.wait_for_url(re.compile(rf"https://{re.escape(where)}/.*code="), timeout=20_000)
+            page.wait_for_url(re.compile(rf"https://{re.escape(where)}/.*code="))
             assert {"home_act", "notes_write"} <= set(json.loads(line_of(process, "TOOLS")))
             assert {"home_act", "notes_write"} <= set(json.loads(line_of(process, "REFRESHED")))
             assert process.wait(PATIENCE) == 0

@@ -16,7 +16,7 @@ from tests.approval.test_webhook import visit
 from tests.gateway import COMMAND, Api, running
 from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.approval.numbers import OFFERED
 from agent_gate.errors import GatewayError
@@ -102,7 +102,9 @@ def over_the_api(everywhere, waiting, number):
 def in_the_terminal(everywhere, waiting, number):
     words = ["approvals", "approve", waiting.id, *(["--number", number] if number else [])]
     command = [COMMAND, *words, "--admin-socket", everywhere.gate.announced["socket"]]
-    return nursery.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL).stderr
+    return nursery.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
+    ).stderr
 
 
 def behind_a_link(everywhere, waiting, number):

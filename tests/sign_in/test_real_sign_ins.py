@@ -16,7 +16,7 @@ from tests.conformance.node_packages import CACHE, installed, node, suite
 from tests.processes import free_port
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, say_yes, sign_in
 from tests.ui import chromium
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 HERE = Path(__file__).parent
 TOOLS = {"home_act", "notes_write"}
@@ -38,7 +38,7 @@ def give_consent(gate, chrome, address, **more):
         page.get_by_role("button", name="Continue").click()
         number = page.inner_text(".number")
         say_yes(gate, number, **more)
-        page.wait_for_url(re.compile(r"code="), timeout=20_000)
+        page.wait_for_url(re.compile(r"code="))
     finally:
         context.close()
 
@@ -80,7 +80,7 @@ def started(command, folder):
     finally:
         end_below(process)
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
         process.stdin.close()
         process.stdout.close()
 
@@ -189,10 +189,10 @@ def test_the_official_suite_for_authorization_servers_is_green(gate, tmp_path):
         say_yes(gate, browser.get(sent.location).number)
         back = follow(browser, sent.location).location
         wait_until(lambda: is_open(port), "the suite's listener, whose address it says before it listens")
-        with urllib.request.urlopen(back, timeout=20) as reply:
+        with urllib.request.urlopen(back, timeout=PATIENCE) as reply:
             reply.read()
         said = process.stdout.read()
-        assert process.wait(60) == 0, said
+        assert process.wait(PATIENCE) == 0, said
     assert re.search(r"0 failed", said), said
 
 

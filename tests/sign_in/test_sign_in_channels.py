@@ -8,6 +8,7 @@ from tests.approval.bot_api import CHAT, TOKEN, BotApi
 from tests.gateway import COMMAND, running
 from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, question, say_yes, sign_in
+from tests.waiting import PATIENCE
 
 from agent_gate.approval.numbers import OFFERED
 from agent_gate.policy.conditions.callers import ByCallers
@@ -67,7 +68,7 @@ def test_a_press_on_another_number_lets_nobody_in(chat):
 
 def typed(gate, *words):
     command = [COMMAND, *words, "--admin-socket", gate.announced["socket"]]
-    return nursery.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    return nursery.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
 
 
 def test_the_terminal_takes_the_number_and_makes_it_narrower(gate):

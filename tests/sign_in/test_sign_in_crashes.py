@@ -8,12 +8,13 @@ from tests.gateway import running
 from tests.processes import free_port
 from tests.sign_in.conftest import files
 from tests.sign_in.small_client import SmallClient, begin, follow, say_yes
+from tests.waiting import PATIENCE
 
 from agent_gate.errors import GatewayError
 
 
 def see_it_end(gate, name):
-    gate.process.wait(20)
+    gate.process.wait(PATIENCE)
     assert f"failpoint {name}" in gate.stderr
     gate.process.stdout.close()
     gate.log.close()

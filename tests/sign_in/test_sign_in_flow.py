@@ -2,6 +2,7 @@
 
 import pytest
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, question, say_yes, sign_in
+from tests.waiting import PATIENCE
 
 
 def test_a_client_signs_in_and_its_tools_are_there(gate):
@@ -266,7 +267,7 @@ def open_stream(gate, client, session):
 
     @contextmanager
     def opened():
-        connection = http.client.HTTPConnection(gate.url.removeprefix("http://"), timeout=10)
+        connection = http.client.HTTPConnection(gate.url.removeprefix("http://"), timeout=PATIENCE)
         headers = {
             "Authorization": f"Bearer {client.tokens['access_token']}",
             "Accept": "text/event-stream",

@@ -8,7 +8,7 @@ import pytest
 from tests.calls.small_calls import Clock, opened
 from tests.gateway import TOKEN
 from tests.sign_in.small_client import SmallBrowser, SmallClient, begin, follow, sign_in
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.access.sign_in import clients, consents
 from agent_gate.access.sign_in.clients import SignInClients
@@ -186,7 +186,7 @@ class FarBrowser(SmallBrowser):
         self.peer = peer
 
     def connect(self, host, port):
-        return http.client.HTTPConnection(host, port, timeout=20, source_address=(self.peer, 0))
+        return http.client.HTTPConnection(host, port, timeout=PATIENCE, source_address=(self.peer, 0))
 
 
 def ask(client, peer, number):

@@ -7,7 +7,7 @@ import time
 import msgspec
 import pytest
 from tests.tools import catalog
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.credentials import SignInNeeded
@@ -60,7 +60,7 @@ def job():
         arguments_hash="",
         definition_hash=tool.pin,
     )
-    return Job(case=case, deadline=time.monotonic() + 60)
+    return Job(case=case, deadline=time.monotonic() + 10 * PATIENCE)
 
 
 async def started(shed, *, connected):
@@ -82,7 +82,7 @@ async def test_a_call_of_a_source_that_was_stopped_does_not_wait_for_it():
     shed = Shed()
     keeper, life = await started(shed, connected=True)
     await ended(life)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
             await keeper.answer(job())
     assert len(shed.sent) == 1
@@ -94,7 +94,7 @@ async def test_a_call_that_waits_for_a_connection_hears_that_there_will_be_none(
     waiting = asyncio.create_task(keeper.answer(job()))
     await asyncio.sleep(0)
     await ended(life)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
             await waiting
     assert not shed.sent
@@ -133,7 +133,7 @@ async def test_a_call_waits_for_the_next_try_of_a_source_on_demand(monkeypatch):
     source = Broken(failures=2)
     source.may_connect.set()
     keeper, life = on_demand(source)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert (await keeper.answer(job())).body == b"1"
     assert source.tries == 3
     await ended(life)
@@ -144,7 +144,7 @@ async def test_calls_that_come_while_a_source_is_connected_do_not_hurry_the_next
 
     source = Broken(failures=100)
     keeper, life = on_demand(source)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         first = asyncio.create_task(keeper.answer(job()))
         await source.connecting.wait()
         second = asyncio.create_task(keeper.answer(job()))
@@ -173,7 +173,7 @@ async def test_a_source_that_fails_to_connect_at_the_moment_it_is_stopped_is_sto
     source.may_connect.set()
     await asyncio.sleep(0)
     life.cancel()
-    done, _ = await asyncio.wait([life], timeout=5)
+    done, _ = await asyncio.wait([life], timeout=PATIENCE)
     assert done
 
 
@@ -244,7 +244,7 @@ async def test_a_call_waits_for_a_source_that_was_there_until_just_now(noticed):
     keeper.check()
     fragile.may_connect.set()
     keeper.wake()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert (await waiting).body == b"1"
     assert (fragile.found_gone, len(fragile.sent)) == (0 if noticed else 1, 2)
     await ended(life)
@@ -313,7 +313,7 @@ async def test_a_call_that_comes_while_a_source_without_a_credential_is_closed_d
     late = asyncio.create_task(keeper.answer(job()))
     await asyncio.sleep(0)
     closing.may_close.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(SignInNeeded, match=r"Sign in again.*Nothing was sent"):
             await late
     await ended(life)
@@ -487,7 +487,7 @@ async def test_a_source_that_answered_before_it_died_is_tried_again_as_soon_as_a
 
     mortal = Mortal()
     keeper, life = await started(mortal, connected=False)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         for deaths in range(1, 4):
             await status(keeper, Status.READY)
             if serves:
@@ -513,7 +513,7 @@ async def test_a_source_that_is_tried_again_is_shown_as_what_it_last_was(monkeyp
 
     shed = SecondTry()
     keeper, life = await started(shed, connected=False)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while shed.tries < 2:
             await asyncio.sleep(0)
         state = keeper.state()

@@ -105,7 +105,7 @@ def test_what_came_instead_of_a_result_is_kept_for_the_operator_without_the_serv
 
 
 def test_a_result_nested_too_deep_ends_at_once_as_unknown(gateway):
-    reply = gateway.call("odd__deep", timeout=10)
+    reply = gateway.call("odd__deep")
     assert reply.json["error"]["code"] == "OUTCOME_UNKNOWN"
     row = last_row(gateway, "odd:deep")
     assert row["state"] == "unknown"

@@ -77,7 +77,7 @@ async def test_a_server_that_no_longer_answers_is_given_up(
         await store.write(put("before"))
         postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 with pytest.raises(DependencyUnavailable):
                     await store.write(put("during"))
         finally:

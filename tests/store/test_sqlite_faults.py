@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.rows import opened, put, step, values
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.audit import ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable
@@ -161,7 +161,7 @@ async def test_readers_are_not_held_up_by_a_writer(path: Path) -> None:
         await store.write(put("a"))
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE):
             assert await values(store) == {"a": "1"}
         other.execute("ROLLBACK")
         other.close()
@@ -188,7 +188,7 @@ def seen_by_child(library: str, path: Path, suffix: str) -> list[str]:
         FAIL_WHEN=str(switch),
         FAIL_SUFFIX=suffix,
     )
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     return json.loads(out)
 

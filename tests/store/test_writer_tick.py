@@ -3,6 +3,8 @@
 from queue import SimpleQueue
 from threading import Thread
 
+from tests.waiting import PATIENCE
+
 from agent_gate.store.writer import comes_within
 
 SHORT = 1e-7
@@ -17,7 +19,7 @@ def test_a_tick_that_is_over_before_it_began_ends_all_the_same() -> None:
     ended: list[bool] = []
     trying = Thread(target=try_them, daemon=True)
     trying.start()
-    trying.join(60)
+    trying.join(PATIENCE)
     assert (len(ended), any(ended)) == (TRIES, False)
 
 

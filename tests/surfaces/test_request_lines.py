@@ -5,7 +5,7 @@ import json
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.wsgate import files
 
 WANTED = "log: {requests: true}\n"
@@ -84,7 +84,7 @@ def test_requests_on_standard_input_are_lines_too(tmp_path):
             stdin=asked,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         )
     assert [(line["surface"], line["rpc"], line.get("tool")) for line in lines(ended.stderr)] == [

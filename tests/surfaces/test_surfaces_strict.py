@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.gateway import Api
 from tests.surfaces.admin.admin_gate import Browser, browser, gate
+from tests.waiting import PATIENCE
 from websockets.sync.client import connect
 
 LONG = "Z" * 5000
@@ -135,7 +136,7 @@ def test_a_websocket_gives_nobody_thousands_of_their_own_characters_back(gateway
     headers = {"Authorization": "Bearer token-of-the-first-agent-in-tests"}
     with connect(gateway.url.replace("http", "ws") + "/ws", additional_headers=headers) as ws:
         ws.send(json.dumps(message))
-        while "id" not in (reply := json.loads(ws.recv(timeout=10))):
+        while "id" not in (reply := json.loads(ws.recv(timeout=PATIENCE))):
             pass
     assert "Z" * 300 not in json.dumps(reply), str(reply)[:700]
 

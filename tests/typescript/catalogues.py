@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.typescript.node_tools import installed, node
 from tests.typescript.standin import tool
+from tests.waiting import PATIENCE
 
 from agent_gate.core.tool import Definition
 
@@ -51,7 +52,7 @@ async def listed(entry: str, *arguments: str, home: Path) -> list[Definition]:
     assert process.stdout is not None
     process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in HANDSHAKE))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             async for line in process.stdout:
                 message = json.loads(line)
                 if message.get("id") == 1:

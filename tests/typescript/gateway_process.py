@@ -14,7 +14,7 @@ from typing import Any
 from tests import nursery
 from tests.processes import free_port
 from tests.typescript.node_tools import installed, node
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 TOKEN = "token-of-the-suite"
 CLI = [nursery.COMMAND]
@@ -61,14 +61,14 @@ class GatewayProcess:
     def stop(self, number: int = signal.SIGTERM) -> None:
         if self.process is not None:
             self.process.send_signal(number)
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
             assert self.process.stdout is not None
             self.process.stdout.close()
             self.process = None
 
     def operator(self, *args: str) -> str:
         argv = [*CLI, "approvals", "--admin-socket", str(self.socket), *args]
-        return nursery.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
+        return nursery.run(argv, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
     def waiting(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.operator("list", "--json"))

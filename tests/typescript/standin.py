@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from tests.waiting import PATIENCE
+
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Catalog, Listing, build
 from agent_gate.core.ids import fold_namespace
@@ -129,5 +131,5 @@ async def run(*argv: str, env: dict[str, str], cwd: str | None = None) -> Done:
     process = await asyncio.create_subprocess_exec(
         *argv, env=env, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     return Done(process.returncode or 0, out.decode(), err.decode())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from tests.typescript.gateway_process import TOKEN, gateway_process
 from tests.typescript.node_tools import deno, new_node, quiet_environment
 from tests.typescript.standin import run
-from tests.waiting import until, wait_until
+from tests.waiting import PATIENCE, until, wait_until
 
 SCRIPT = """
 import {{ tools, AgentGateError }} from "{url}/runtime/tools.ts";
@@ -77,7 +77,7 @@ def asking(gateway, folder):
     request = urllib.request.Request(
         f"{gateway.url}/runtime/tools.ts", headers={"Authorization": f"Bearer {TOKEN}"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         (folder / "tools.ts").write_bytes(answer.read())
     (folder / "script.mts").write_text(SUM)
     env = quiet_environment(folder, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN)
@@ -93,7 +93,7 @@ def asking(gateway, folder):
 
 def test_a_script_that_stops_waiting_at_once_takes_its_question_back(tmp_path):
     with gateway_process(tmp_path) as gateway, asking(gateway, tmp_path) as script:
-        assert script.communicate("stop\n", timeout=30)[0] == "AbortError\n"
+        assert script.communicate("stop\n", timeout=PATIENCE)[0] == "AbortError\n"
         assert gateway.waiting() == []
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.typescript.catalogues import hostile, real
 from tests.typescript.node_tools import deno, new_node, node, quiet_environment, tsc
 from tests.typescript.standin import TOKEN, Gateway, catalog, refuse, run, serving, tool
+from tests.waiting import PATIENCE
 
 from agent_gate.core.tool import Definition
 from agent_gate.surfaces.typescript.module import ScriptServer, generate
@@ -212,7 +213,7 @@ async def test_a_script_waits_while_a_person_is_asked(tmp_path):
         running = asyncio.create_task(
             run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
         )
-        await asyncio.wait_for(gateway.polled.wait(), 20)
+        await asyncio.wait_for(gateway.polled.wait(), PATIENCE)
         asked.set()
         done = await running
         assert (done.code, done.out) == (0, "7\n"), done.err

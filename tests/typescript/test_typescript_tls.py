@@ -8,6 +8,7 @@ from urllib.request import Request, urlopen
 import pytest
 from tests.gateway import TOKEN, Api, running
 from tests.typescript.node_tools import deno, new_node, quiet_environment
+from tests.waiting import PATIENCE
 
 CONFIG = """
 gateway: {{port: 0}}
@@ -35,7 +36,7 @@ def gateway(tmp_path):
 
 
 def run(*command, cwd, env):
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_deno_trusts_the_made_authority_and_calls_a_tool(gateway, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from tests.gateway import Api
 from tests.ui.chromium import PHONE
 from tests.ui.ui_house import house
+from tests.waiting import PATIENCE
 
 HOOK = 'channels: [{{type: webhook, url: "{url}/hook"}}]'
 
@@ -26,7 +27,7 @@ class Receiver(Api):
             self._asked.release()
 
     def links(self):
-        assert self._asked.acquire(timeout=10), "no question was posted"
+        assert self._asked.acquire(timeout=PATIENCE), "no question was posted"
         return self._links.pop()
 
 

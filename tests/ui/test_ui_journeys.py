@@ -74,7 +74,7 @@ def test_a_source_that_broke_is_understood_and_mended_on_the_page(tab, place, tm
         page.click(".detail button:has-text('Replace spare-key…')")
         page.get_by_label("Value").fill(TOKEN)
         page.click("dialog button:has-text('Keep it')")
-        page.wait_for_selector(".detail h2:has-text('ready')", timeout=20_000)
+        page.wait_for_selector(".detail h2:has-text('ready')")
         assert gateway.call("spare__light_get", {"room": "cellar"}).status == 200
         assert TOKEN not in page.inner_text("body")
         add_entry(gateway, "spare", None)
@@ -202,7 +202,7 @@ def test_a_server_with_a_secret_is_added_tried_and_ruled_on_the_page_as_a_clean_
         page.click("dialog button:has-text('See the change')")
         page.wait_for_selector("dialog .plus >> text=vault:lamps")
         page.click("dialog button:has-text('Write it')")
-        page.click(".sources .row:has-text('lamps'):has-text('ready')", timeout=20_000)
+        page.click(".sources .row:has-text('lamps'):has-text('ready')")
         page.goto(f"{gateway.announced['admin']}/#/tools/lamps__light_get")
         page.fill("[aria-label='Arguments as JSON']", '{"room": "attic"}')
         page.click("button:has-text('Run')")

@@ -9,7 +9,7 @@ from tests import nursery
 from tests.gateway import COMMAND
 from tests.oauth.test_signing_in import traces
 from tests.ui.ui_house import one_demo
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.config.files.dotenv import read_dotenv
 
@@ -31,7 +31,7 @@ def demo(tmp_path_factory):
             yield tmp_path, said
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE)
 
 
 class Newcomer:
@@ -44,7 +44,12 @@ class Newcomer:
 
     def types(self, *words):
         return nursery.run(
-            [COMMAND, *words], cwd=self._folder, env=self._env, capture_output=True, text=True, timeout=60
+            [COMMAND, *words],
+            cwd=self._folder,
+            env=self._env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
 
     def auth(self, *words):

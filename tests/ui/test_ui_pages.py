@@ -50,7 +50,7 @@ def test_a_page_has_words_for_nothing_and_for_failure_and_draws_few_of_ten_thous
     page, (nothing, something) = tab.page, PAGES[name]
     fixtures.state = "empty"
     page.goto(f"{fixtures.url}/#/{name}")
-    page.wait_for_selector(f"main >> text={nothing}", timeout=10_000)
+    page.wait_for_selector(f"main >> text={nothing}")
     expect_to_fit(page, f"{name} (empty)")
 
     fixtures.state = "error"

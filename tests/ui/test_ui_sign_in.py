@@ -37,7 +37,7 @@ def test_what_needs_a_sign_in_is_signed_in_to_with_two_clicks_and_ended_with_one
     consent.wait_for_selector("text=notes has its account")
     assert "code=" not in consent.content()
     wait_until(lambda: state(gateway)["status"] == "ready")
-    page.wait_for_selector(".detail >> text=alice@example.test", timeout=15_000)
+    page.wait_for_selector(".detail >> text=alice@example.test")
     page.get_by_role("button", name="End").click()
     page.click("dialog button:text-is('End')")
     wait_until(lambda: needs_auth(gateway))

@@ -11,7 +11,7 @@ def test_a_person_lets_an_agent_act_for_an_hour_takes_it_back_and_a_restart_lose
         page.wait_for_selector("text=No question waits for you")
 
         first = calling(gateway, "light_set", {"room": "hall"}, wait=30)
-        page.wait_for_selector(f"{ROW} >> text=light_set(hall)", timeout=10_000)
+        page.wait_for_selector(f"{ROW} >> text=light_set(hall)")
 
         page.keyboard.press("j")
         page.wait_for_selector("text=Set the light in hall?")
@@ -43,7 +43,7 @@ def test_a_person_lets_an_agent_act_for_an_hour_takes_it_back_and_a_restart_lose
         config.write_text(config.read_text().replace("admin: {port: 0", f"admin: {{port: {port}"))
         again = Gateway(tmp_path, "--insecure").start()
         try:
-            page.wait_for_selector("text=Reconnecting to the gateway", state="hidden", timeout=15_000)
+            page.wait_for_selector("text=Reconnecting to the gateway", state="hidden")
             page.click("[data-answer=once]")
             page.wait_for_selector("text=No question waits for you")
             ended = again.request("GET", f"/api/calls/{third.json['call']}?wait=10")

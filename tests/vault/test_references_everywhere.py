@@ -8,7 +8,7 @@ from tests.approval.bot_api import CHAT, BotApi
 from tests.approval.bot_api import TOKEN as BOT_TOKEN
 from tests.gateway import COMMAND, OTHER_TOKEN, TOKEN, Api, Gateway, running
 from tests.oauth.test_signing_in import traces
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 CONFIG = """
 gateway: {{port: 0}}
@@ -80,7 +80,7 @@ def test_the_address_of_the_store_cannot_be_in_the_store(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert said.returncode == 8
     assert "storage.url cannot refer to the vault" in said.stderr

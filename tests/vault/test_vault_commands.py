@@ -6,7 +6,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.oauth.test_signing_in import traces
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
@@ -48,7 +48,7 @@ def command(gateway: Gateway, *words: str, given: str | None = None, code: int =
         input=given,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == code, done
     return done.stdout + done.stderr

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 
 from tests.fuzz.fuzzing import Target
+from tests.waiting import PATIENCE
 
 from agent_gate.mcp.errors import RpcError
 from agent_gate.mcp.events import EventParser
@@ -43,7 +44,7 @@ async def story(frames: list[bytes]) -> None:
         await asyncio.sleep(0)
     mux.feed(ANSWER)
     with suppress(RpcError):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             with suppress(NoResult):
                 read_tool_result(await request)
     assert not mux.pending

@@ -24,7 +24,7 @@ from tests.sources.mcp.upstreams import (
     text,
     tool,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.config.servers.settings import ServerAuth, ServerRate, TraitSettings
 from agent_gate.core.credentials import Identity
@@ -828,7 +828,7 @@ async def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_
         [call] = upstream.sent("tools/call")
         call.writer.transport.abort()
         await ended_while_away(made)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(OutcomeUnknown):
                 await made.call("work", conversation=modern(), meta=accepting(first))
 
@@ -840,7 +840,7 @@ async def test_a_caller_that_comes_back_to_a_call_that_was_answered_meanwhile_ge
         await call.more(reply(call, text("nobody answered, so I chose")))
         await ended_while_away(made)
         again = {"inputResponses": {}, "requestState": first["requestState"]}
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert "I chose" in await made.text("work", conversation=modern(), meta=again)
 
 
@@ -969,7 +969,7 @@ async def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_lis
         elif not hung.is_set():
             await discovery(request, tools={"listChanged": True})
 
-    async with scripted(handler) as upstream, connected(url=upstream.url) as made, asyncio.timeout(5):
+    async with scripted(handler) as upstream, connected(url=upstream.url) as made, asyncio.timeout(PATIENCE):
         with pytest.raises(DependencyUnavailable, match="no longer answers"):
             await made.source.watch()
 

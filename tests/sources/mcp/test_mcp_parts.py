@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.sources.mcp.upstreams import tool
+from tests.waiting import PATIENCE
 
 from agent_gate.config.servers.settings import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
@@ -327,4 +328,4 @@ async def test_a_bucket_lets_a_burst_go_and_then_one_at_a_time() -> None:
         await bucket.take(clock.time + 0.1)
     assert caught.value.retry_after == pytest.approx(1)
     clock.time += 1
-    await asyncio.wait_for(bucket.take(clock.time + 0.1), 1)
+    await asyncio.wait_for(bucket.take(clock.time + 0.1), PATIENCE)

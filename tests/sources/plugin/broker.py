@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests import servers
 from tests.processes import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 CONFIG = """
 listeners: {{default: {{type: tcp, bind: "127.0.0.1:{port}"}}}}
@@ -40,4 +40,4 @@ def broker(folder: Path) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(PATIENCE)

@@ -5,6 +5,7 @@ import json
 from contextlib import contextmanager
 
 from tests.gateway import Api, Reply, in_front_of
+from tests.waiting import PATIENCE
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}
@@ -80,7 +81,7 @@ class Browser:
             connection.close()
 
     def connection(self):
-        return http.client.HTTPConnection(self.host, timeout=20)
+        return http.client.HTTPConnection(self.host, timeout=PATIENCE)
 
     def follow(self, link):
         """Open a login link as its page does; the answer to it."""

@@ -7,7 +7,7 @@ import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway
 from tests.surfaces.admin.admin_gate import PEOPLE, Browser, browser, gate, link
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 APPROVE = {"verdict": "approve"}
 
@@ -129,7 +129,9 @@ def test_an_operator_token_serves_programs_until_it_is_revoked(gateway):
 
 
 def typed(gateway, *words):
-    done = nursery.run([COMMAND, *words], cwd=gateway.folder, capture_output=True, text=True, timeout=30)
+    done = nursery.run(
+        [COMMAND, *words], cwd=gateway.folder, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -151,7 +153,7 @@ def test_an_open_event_stream_tells_nothing_once_its_login_is_gone(gateway, who)
     else:
         made = gateway.admin.request("POST", "/api/operators", {"name": "listener"})
         headers = {"Authorization": f"Bearer {made['token']}"}
-    with closing(http.client.HTTPConnection(person.host, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(person.host, timeout=PATIENCE)) as connection:
         connection.request("GET", "/api/events", headers=headers)
         stream = connection.getresponse()
         assert stream.readline() == b": connected\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from tests.surfaces.mcp.mcp_small import ANNA, SmallGate
+from tests.waiting import PATIENCE
 
 MODERN = "2026-07-28"
 NEWEST = "2025-11-25"
@@ -59,7 +60,7 @@ class Reply:
 
     async def event(self) -> Any:
         """The next message of the stream; None at its end."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while chunk := await self.chunk():
                 fields = dict(line.split(": ", 1) for line in chunk.decode().splitlines() if ": " in line)
                 self.last_id = fields.get("id", self.last_id)
@@ -95,7 +96,7 @@ class Client:
         lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items() if value is not None)
         head = f"{method} {self.path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode("latin-1") + body)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await reply.read()
         return reply
 

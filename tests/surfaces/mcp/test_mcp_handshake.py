@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.mcp_client import NEWEST, client_of, encode, text_of
 from tests.surfaces.mcp.mcp_small import ANNA, ASK, BERT, Cupboard, caller, small_gate
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.core.call import Outcome, Result
 from agent_gate.core.ports import Job
@@ -430,7 +430,7 @@ async def test_a_question_to_a_client_that_takes_no_event_stream_fails_at_once(t
         await client.initialize(capabilities={"elicitation": {}})
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "lab__asks"}}
         headers = {**client.session_headers(), "Accept": "application/json"}
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             reply = await client.send("POST", encode(message), headers)
         assert "cannot be asked" in text_of(reply.result)
 
@@ -448,7 +448,7 @@ async def test_a_question_after_the_end_of_a_session_fails_at_once(tmp_path: Pat
         await until(lambda: gate.sources["lab"].jobs)
         assert (await client.send("DELETE", headers=client.session_headers())).status == 204
         go.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert "ended its session" in text_of((await reply).result)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.surfaces.mcp.mcp_client import client_of, decode, encode, text_of
 from tests.surfaces.mcp.mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
 from tests.surfaces.mcp.mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Call, Caller
@@ -356,7 +356,7 @@ async def test_what_a_revoked_token_has_open_ends_and_nothing_of_others(
             kept = {"tester": agents["tester"], **left}
             (tmp_path / "config.yaml").write_text(config_text({}, agents=kept))
             await gate.gateway.reload()
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(PATIENCE):
                 assert await ending[0].event() is None
                 assert [set(event) for event in await ending[1].events()] == [{"jsonrpc", "id", "result"}]
             assert len(gate.gateway.ways_in.mcp.sessions) == 1

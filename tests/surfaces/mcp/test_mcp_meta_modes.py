@@ -137,10 +137,10 @@ async def test_nobody_waits_for_tools_to_be_placed_by_meaning(tmp_path: Path) ->
     try:
         async with proxy_gate(tmp_path, semantic=lambda: slow) as gate, client_of(gate) as client:
             listed = (await client.ask("tools/list")).result["tools"]
-            assert await asyncio.to_thread(slow.begun.wait, 10)
+            assert await asyncio.to_thread(slow.begun.wait, PATIENCE)
             assert "lab__get" in [tool["name"] for tool in listed]
-            async with asyncio.timeout(5):
-                await gate.calls.drain(20)
+            async with asyncio.timeout(PATIENCE):
+                await gate.calls.drain(10 * PATIENCE)
     finally:
         slow.goes_on.set()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.mcp_client import META, decode, encode, text_of
 from tests.surfaces.mcp.mcp_small import ANNA, ASK, Cupboard, SmallGate, caller, small_gate
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.ports import Job
@@ -44,7 +44,7 @@ class Pipe:
         return await self.next()
 
     async def next(self) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return await self.lines.get()
 
 
@@ -115,7 +115,7 @@ async def test_a_listener_on_a_pipe_hears_of_its_resources_until_it_leaves(tmp_p
     source.context["resources"] = [{"uri": "lab://a", "name": "a"}]
     wanted = {"resourceSubscriptions": ["lab://a"]}
     async with small_gate(tmp_path, source) as gate:
-        async with pipe_to(gate) as pipe, asyncio.timeout(5):
+        async with pipe_to(gate) as pipe, asyncio.timeout(PATIENCE):
             await pipe.ask("subscriptions/listen", number="s", notifications=wanted, _meta=META)
             await until(lambda: source.forwarded)
             source.announce("notifications/resources/updated", uri="lab://a")
@@ -168,7 +168,7 @@ async def test_a_line_that_is_too_long_or_broken_is_refused_and_the_next_one_rea
 async def test_no_message_ends_the_pipe_for_the_others(tmp_path: Path) -> None:
     deep, deeper = (b"[" * depth + b"]" * depth for depth in (400, 5_000))
 
-    async with small_gate(tmp_path, lab()) as gate, pipe_to(gate) as pipe, asyncio.timeout(5):
+    async with small_gate(tmp_path, lab()) as gate, pipe_to(gate) as pipe, asyncio.timeout(PATIENCE):
         await pipe.ask("initialize", protocolVersion="2025-11-25", capabilities={})
         for more in b"1e999", deeper:
             pipe.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"method":"ping","more":%b}\n' % more)
@@ -190,7 +190,7 @@ async def test_a_cancel_that_cannot_be_recorded_does_not_end_the_pipe(
         await gate.approval()
         monkeypatch.setattr(gate.calls, "cancel", fails)
         pipe.send(method="notifications/cancelled", params={"requestId": 1})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert (await pipe.ask("ping", number=2))["id"] == 2
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN
+from tests.waiting import PATIENCE
 
 ASKED = b"""{"jsonrpc": "2.0", "id": 1, "method": "ping"}
 {"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": {"uri": "no:where"}}
@@ -28,7 +29,13 @@ def test_files_and_nothing_are_served_to_their_end(
 ) -> None:
     with (tmp_path / given).open("rb") as source, (tmp_path / taken).open("wb") as sink:
         ended = nursery.run(
-            argv, cwd=tmp_path, stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=60, check=False
+            argv,
+            cwd=tmp_path,
+            stdin=source,
+            stdout=sink,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
         )
     assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr
     if (given, taken) == ("asked", "answered"):
@@ -38,5 +45,7 @@ def test_files_and_nothing_are_served_to_their_end(
 
 def test_a_pipe_on_one_side_and_a_file_on_the_other_go_together(tmp_path: Path, argv: list[str]) -> None:
     with (tmp_path / "asked").open("rb") as source:
-        ended = nursery.run(argv, cwd=tmp_path, stdin=source, capture_output=True, timeout=60, check=False)
+        ended = nursery.run(
+            argv, cwd=tmp_path, stdin=source, capture_output=True, timeout=PATIENCE, check=False
+        )
     assert sorted(json.loads(line)["id"] for line in ended.stdout.splitlines()) == [1, 2], ended.stderr

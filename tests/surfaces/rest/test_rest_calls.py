@@ -98,7 +98,7 @@ def in_background(function, *args, **options):
     thread.start()
 
     def get():
-        thread.join(20)
+        thread.join(PATIENCE)
         return box[0]
 
     return get
@@ -521,7 +521,7 @@ def raw_call(gateway, entity, headers=b""):
     body = b'{"entity_id":"%b"}' % entity
     head = b"POST /api/tools/get_state HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n%b"
     address = urlsplit(gateway.url)
-    with socket.create_connection((address.hostname, address.port), 10) as raw:
+    with socket.create_connection((address.hostname, address.port), PATIENCE) as raw:
         raw.sendall(head % (TOKEN.encode(), headers) + b"content-length: %d\r\n\r\n%b" % (len(body), body))
         yield raw
 

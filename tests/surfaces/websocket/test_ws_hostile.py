@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, started
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from agent_gate.errors import InvalidArgs, by_code
 from agent_gate.surfaces.websocket.messages import SocketMessage, SocketRefused, error_text, parse
+from agent_gate.surfaces.websocket.surface import AgentLimits
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -107,7 +108,7 @@ async def test_every_message_with_an_id_is_answered_under_its_id_and_the_connect
                 await agent.socket.send(json.dumps(message))
                 while home.open:
                     await home.answer("deny")
-                reply = await asyncio.wait_for(agent.reply(), 5)
+                reply = await asyncio.wait_for(agent.reply(), PATIENCE)
                 assert reply["id"] == message["id"]
                 assert ("result" in reply) != ("error" in reply)
 
@@ -185,7 +186,7 @@ async def test_a_stranger_who_says_nothing_is_closed_in_time(tmp_path: Path, api
 async def test_three_hundred_silent_strangers_do_not_keep_a_good_agent_out(tmp_path: Path, api: Api) -> None:
     async with started(tmp_path, api) as home:
         sockets = await asyncio.gather(*(connect(home.url, compression=None, proxy=None) for _ in range(300)))
-        async with asyncio.timeout(1.0), home.agent() as agent:
+        async with asyncio.timeout(AgentLimits().auth_seconds - 1), home.agent() as agent:
             assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
         assert len(home.gateway.ways_in.websocket._strangers) <= 256
         for socket in sockets:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, started
 from websockets.exceptions import InvalidStatus
 
@@ -379,7 +379,7 @@ async def test_a_connection_made_with_a_token_that_was_replaced_is_closed(
             path = tmp_path / "config.yaml"
             path.write_text(path.read_text().replace(OTHER_TOKEN, "a-new-token-for-the-other-agent"))
             await home.gateway.reload()
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(PATIENCE):
                 assert await leaked.closed() == 1008
         assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
 
@@ -425,6 +425,6 @@ async def test_a_stop_does_not_wait_for_a_person_whom_tool_execute_asked(tmp_pat
     async with started(tmp_path, api) as home, home.agent() as agent:
         await agent.send(id=5, method="tool_execute", params=EXECUTED)
         await home.asked()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE):
             await home.gateway.ways_in.websocket.drain(3600)
         assert len(home.open) == 1
