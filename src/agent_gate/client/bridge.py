@@ -123,9 +123,8 @@ class StdioBridge:
             task.add_done_callback(lambda _: self._running.pop(key, None))
         elif message.method == INITIALIZED:
             await self._pass_on(message)
-            if (
-                self._listening is not None
-            ):  # a second greeting: two listeners would take the stream from each other
+            if self._listening is not None:
+                # A second greeting: two listeners would take the stream from each other.
                 self._listening.cancel()
             self._listening = asyncio.create_task(self._listen())
         elif message.method != CANCELLED or self._cancel(message):

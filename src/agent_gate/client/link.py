@@ -55,11 +55,8 @@ class GatewayPlace:
             parts = urlsplit(url)
             secure = SECURE[parts.scheme]
             host, port = parts.hostname, parts.port or (443 if secure else 80)
-        except (
-            ValueError,
-            KeyError,
-        ):  # a bracket that is not closed, a port that is no number, another scheme
-            host = None
+        except (ValueError, KeyError):
+            host = None  # a bracket that is not closed, a port that is no number, another scheme
         if not host or parts.username or not (url.isascii() and url.isprintable()):
             raise ConfigError("The gateway's URL must be ws(s)://host[:port], without user and password")
         if fingerprint is not None:

@@ -161,9 +161,8 @@ class SignInDesk:
             verifier, sign_in.asked.challenge
         ):
             raise dead_grant()
-        if (
-            self._catch_up is not None
-        ):  # the person may have logged in elsewhere, whose groups the agent has from now on
+        if self._catch_up is not None:
+            # The person may have logged in elsewhere, and the agent has the groups of the last login.
             await self._catch_up()
         return await self._open(sign_in, sign_in.granted, code, proving)
 

@@ -113,9 +113,8 @@ class LoginPages:
         browser, state = carried_cookie(issuer, request, COOKIE), came.get("state", "")
         sign_in = await self._desk.begun.take_login(browser, state) if browser and state else None
         if sign_in is None:
-            if (
-                browser and state
-            ):  # a page elsewhere makes browsers send as much as it likes, but without the cookie
+            # A page elsewhere makes browsers send as much as it likes, but without the cookie.
+            if browser and state:
                 self._backoff.failed(request.peer, now)
             raise SignInFault("invalid_request", NOT_BEGUN)
         try:
