@@ -1,11 +1,15 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 from tests.ui import chromium, firefox
 from tests.ui.ui_fixtures import Fixtures
 from tests.ui.ui_house import house
+from tests.waiting import PATIENCE
 
 BROWSERS = {"chromium": chromium, "firefox": firefox}
+MILLISECONDS = PATIENCE * 1000
+expect.set_options(timeout=MILLISECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +78,7 @@ class Tab:
 def tab(browser):
     """A fresh browser profile with one page; nothing in it may fail, and nothing may be fetched from elsewhere."""
     context = browser.new_context(viewport=chromium.DESKTOP)
+    context.set_default_timeout(MILLISECONDS)
     tab = Tab(context.new_page())
     yield tab
     context.close()

@@ -175,6 +175,7 @@ def test_the_palette_leads_to_a_tool_by_a_few_letters(tab, place):
     page.keyboard.press("Enter")
     page.wait_for_url("**/#/tools/light_get")
     page.wait_for_selector(".detail >> text=Read a light")
+    assert page.locator("dialog").count() == 0
 
 
 def git(folder, *words):

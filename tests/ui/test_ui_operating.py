@@ -242,10 +242,14 @@ def test_a_wrong_passphrase_for_a_rule_is_said_and_logs_nobody_out(tab, tmp_path
         page.fill("dialog input[type=password]", "wrong")
         page.keyboard.press("Enter")
         page.wait_for_selector("text=This gateway wants the approver's passphrase")
+        rules = gateway.folder / "permissions.yaml"
+        before = rules.read_text()
         page.click("dialog button:has-text('Write it')")
         page.fill("dialog input[type=password]", "open-sesame-all")
         page.keyboard.press("Enter")
         page.wait_for_selector("text=counts from now on")
+        assert "light_set(hall)" not in before
+        assert "light_set(hall)" in rules.read_text()
 
 
 def test_an_agent_is_made_tried_and_revoked_on_the_page(tab, home):

@@ -162,6 +162,7 @@ def test_a_broken_link_still_opens_its_page(tab, fixtures, link):
     tab.page.wait_for_selector(f"#main.{link.partition('/')[0]} .detail [role=alert]")
     tab.page.wait_for_selector(".row >> nth=3")
     tab.page.wait_for_selector("#nav .badge:text-is('30')")
+    assert tab.page.locator(".detail [role=alert]").count() == 1
 
 
 @pytest.mark.parametrize("link", ["nowhere", "constructor", "__proto__", "toString/x"])
@@ -169,6 +170,7 @@ def test_a_link_to_no_page_opens_the_first_one(tab, fixtures, link):
     fixtures.state = "some"
     tab.page.goto(f"{fixtures.url}/#/{link}")
     tab.page.wait_for_selector("#main.now >> text=Source 7 cannot be reached")
+    assert tab.page.get_by_role("heading", level=1).count() == 1
 
 
 def test_the_link_to_the_content_stays_on_its_page(tab, fixtures):
@@ -253,11 +255,13 @@ def test_a_browser_that_was_here_before_fetches_no_script_and_no_style_again(tab
 def test_a_page_that_does_not_come_says_so_and_comes_when_tried_again(tab, fixtures):
     fixtures.state = "some"
     page = tab.page
-    page.route("**/pages/tools.js", lambda route: route.abort(), times=1)
+    page.route("**/pages/tools.js", lambda route: route.abort())
     page.goto(f"{fixtures.url}/#/tools")
     page.wait_for_selector("main [role=alert] >> text=Is the gateway running?")
+    page.unroute("**/pages/tools.js")
     page.click("text=Try again")
     page.wait_for_selector("text=big__tool_3")
+    assert "Is the gateway running?" not in page.locator("main").inner_text()
 
 
 def test_of_two_pages_that_were_asked_for_the_last_one_opens(tab, fixtures):
@@ -394,6 +398,7 @@ def test_tools_and_calls_are_loaded_again_after_the_gateway_was_away(tab, fixtur
     fixtures.state = "some"
     held[1].continue_()
     page.wait_for_selector(f"main >> text={PAGES[name][1]}")
+    assert len(held) == 2
 
 
 REDRAW = """import(new URL('inbox.js', document.scripts[0].src)).then(async ({ reload }) => {
@@ -417,8 +422,9 @@ def test_news_between_press_and_release_take_no_click_away(tab, fixtures):
     page.wait_for_selector("#nav .badge:text-is('30')")
     press(page, page.locator("button:has-text('Try now')").first)
     page.evaluate(REDRAW)
-    with page.expect_request("**/api/sources/source-0/connect"):
+    with page.expect_request("**/api/sources/source-0/connect") as tried:
         page.mouse.up()
+    assert tried.value.method == "POST"
 
     page.goto(f"{fixtures.url}/#/approvals")
     press(page, page.locator(".approvals .row [type=checkbox]").nth(2))
@@ -458,6 +464,7 @@ def test_news_leave_the_keyboard_where_it_is(tab, fixtures):
     page.wait_for_selector("text=1 chosen", state="hidden")
     page.keyboard.press("j")
     page.wait_for_selector(".approvals .row[aria-selected=true] >> text=to=4@")
+    assert page.locator(".approvals .row[aria-selected=true]").count() == 1
 
 
 def test_all_of_a_long_change_can_be_seen_before_it_is_accepted(tab, fixtures):
@@ -516,6 +523,7 @@ def test_a_changed_definition_is_marked_in_the_list_and_found_on_a_phone(tab, fi
     page.click(".row:has-text('definition changed')")
     page.locator(".card:has-text('read_2')").get_by_role("button", name="Accept").click()
     page.wait_for_selector("dialog >> text=Accept the new read_2?")
+    assert "read_1" not in page.locator("dialog").inner_text()
 
 
 def test_what_was_accepted_is_kept_first_and_a_new_definition_is_accepted_after_a_second_yes(tab, fixtures):
@@ -631,6 +639,7 @@ def test_a_session_that_ended_says_how_to_log_in_again(tab, fixtures):
     page.wait_for_selector("text=You are logged out")
     page.reload()
     page.wait_for_selector("text=agent-gate login")
+    assert page.locator("#nav a").count() == 0
 
 
 def test_every_page_is_reached_by_keys_and_the_keys_are_shown(tab, fixtures):

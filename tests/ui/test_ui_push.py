@@ -114,6 +114,7 @@ def test_a_message_opens_nothing_but_a_place_on_the_page(pushed, tab):
     worker.deliver({"title": "x", "body": "", "tag": "t", "open": "https://evil.example/", "quiet": False})
     worker.tap()
     tab.page.wait_for_url("**/#/now")
+    assert [page.url for page in tab.page.context.pages] == [tab.page.url]
 
 
 def test_the_page_offers_to_tell_the_device_and_lists_the_ones_that_are_told(pushed, tab):

@@ -194,8 +194,9 @@ def test_a_line_that_fell_silent_is_opened_again(tab, fixtures):
     with page.expect_request("**/api/events?*"):
         page.goto(f"{fixtures.url}/#/now")
     page.wait_for_selector("#nav .badge:text-is('30')")
-    with page.expect_request("**/api/events?*"):
+    with page.expect_request("**/api/events?*") as again:
         page.clock.run_for(60_000)
+    assert again.value.method == "GET"
 
 
 def question(number, **more):
@@ -261,3 +262,4 @@ def test_the_tabs_of_the_inbox_and_the_filters_of_calls_are_found_and_seen(tab, 
     page.set_viewport_size(PHONE)
     page.goto(f"{fixtures.url}/#/calls?agent=codex&range=today")
     page.wait_for_selector("button:text-is('Filters (2)')")
+    assert page.locator("main").inner_text().count("Filters") == 1

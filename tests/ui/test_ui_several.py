@@ -17,3 +17,4 @@ def test_health_shows_every_gateway_and_which_one_is_gone(tab, tmp_path):
         gateways.stop("two")
         page.reload()
         table.locator("tr", has_text="two").get_by_text("stopped").wait_for()
+        assert table.get_by_text("serving").count() == 1
