@@ -4,7 +4,7 @@ import asyncio
 import base64
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -310,6 +310,96 @@ async def test_a_value_is_sealed_with_the_key_that_another_gateway_put_in_place(
         found = await other.get("server:notion", "token")
         assert found is not None
         assert found.value == CANARY
+
+
+async def test_a_key_is_replaced_again_by_a_gateway_that_did_not_hear_of_the_first_time(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async with a_vault(settings, folder) as (store, vault):
+        await vault.put("server:notion", "token", CANARY)
+        other = await vault_of(store, folder)
+        await other.rotate()
+        assert await vault.rotate() == 1
+        found = await other.get("server:notion", "token")
+        assert found is not None
+        assert found.value == CANARY
+
+
+async def test_a_value_is_swapped_where_another_gateway_replaced_the_key_after_it_was_read(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async with a_vault(settings, folder) as (store, vault):
+        other = await vault_of(store, folder)
+        await vault.put("server:notion", "token", b"old")
+        read = await vault.get("server:notion", "token")
+        assert read is not None
+        await other.rotate()
+        await vault.swap("server:notion", "token", CANARY, read.version)
+        found = await other.get("server:notion", "token")
+        assert found is not None
+        assert (found.value, found.version) == (CANARY, read.version + 1)
+        await other.rotate()
+        with pytest.raises(Conflict):
+            await vault.swap("server:notion", "token", b"late", read.version)
+
+
+class SlowStore:
+    """A store on the way to or from which something happens once: `change`, while there is one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.change: Callable[[], Awaitable[object]] | None = None
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def _let_change(self) -> None:
+        change, self.change = self.change, None
+        if change is not None:
+            await change()
+
+    async def read(self, sql: str, params: tuple[str, ...] = ()) -> list[tuple[object, ...]]:
+        rows = await self._store.read(sql, params)
+        await self._let_change()
+        return rows
+
+    async def write(self, *statements: Statement) -> list[int]:
+        await self._let_change()
+        return await self._store.write(*statements)
+
+
+async def test_what_is_read_while_the_key_is_replaced_is_read_again(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async with a_vault(settings, folder) as (store, _):
+        slow = SlowStore(store)
+        vault = await vault_of(slow, folder)  # type: ignore[arg-type]
+        await vault.put("server:notion", "token", CANARY)
+        slow.change = vault.rotate
+        found = await vault.get("server:notion", "token")
+        assert found is not None
+        assert (found.value, slow.change) == (CANARY, None)
+
+
+@pytest.mark.parametrize("put", [Vault.put, Vault.put_once])
+async def test_what_is_kept_while_the_key_is_replaced_is_sealed_with_the_new_one(
+    settings: StoreSettings, folder: Path, put: Callable[..., Awaitable[None]]
+) -> None:
+    async with a_vault(settings, folder) as (store, other):
+        slow = SlowStore(store)
+        vault = await vault_of(slow, folder)  # type: ignore[arg-type]
+        slow.change = vault.rotate
+        await put(vault, "server:notion", "token", CANARY)
+        found = await other.get("server:notion", "token")
+        assert found is not None
+        assert (found.value, slow.change) == (CANARY, None)
+
+
+async def test_several_values_of_one_owner_are_kept_together(settings: StoreSettings, folder: Path) -> None:
+    async with a_vault(settings, folder) as (_, vault):
+        await vault.put_all("pairing", {"key": CANARY, "certificate": b"shown to all"})
+        found = [await vault.get("pairing", field) for field in ("key", "certificate")]
+        assert [kept and kept.value for kept in found] == [CANARY, b"shown to all"]
 
 
 class HeldStore:

@@ -16,7 +16,7 @@ from msgspec import structs
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import STEPS, State
 from agent_gate.errors import ConfigError, Internal
-from agent_gate.store.statement import Conflict, Statement, Store
+from agent_gate.store.statement import Statement, Store
 from agent_gate.vault.sealing import VaultFault
 from agent_gate.vault.vault import Vault
 
@@ -68,14 +68,8 @@ class SecretArguments:
     ) -> list[int]:
         if self._vault is None:
             raise Internal("There is no vault to keep the secret arguments of this call in")
-        sealed = keeping(self._vault, approval_id, secret)
-        try:
-            return await self._store.write(self._vault.holding(), sealed, *statements)
-        except Conflict:
-            if not await self._vault.take_renewal():
-                raise
-        sealed = keeping(self._vault, approval_id, secret)
-        return await self._store.write(self._vault.holding(), sealed, *statements)
+        vault = self._vault
+        return await vault.write_sealed(lambda: [keeping(vault, approval_id, secret), *statements])
 
     async def fill(self, approval: Approval) -> Approval:
         """The question with its secret arguments, where its call may still run; one that lost them runs out at once."""

@@ -88,7 +88,7 @@ async def ensure_authority(vault: Vault, gateway_id: str, clock: Clock) -> Autho
     key, certificate = await vault.get(OWNER, CA_KEY), await vault.get(OWNER, CA_CERTIFICATE)
     if key is None or certificate is None:
         made = Authority.new(domain, clock.now())
-        await vault.put(OWNER, CA_KEY, made.key_pem, vault.putting(OWNER, CA_CERTIFICATE, made.pem.encode()))
+        await vault.put_all(OWNER, {CA_KEY: made.key_pem, CA_CERTIFICATE: made.pem.encode()})
         return made
     try:
         return Authority.read(key.value, certificate.value, domain)

@@ -17,7 +17,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.observe import failpoint
 from agent_gate.store.leases import Leases
-from agent_gate.store.statement import Conflict, Statement
+from agent_gate.store.statement import Conflict
 from agent_gate.vault.oauth.clients import OAuthClient
 from agent_gate.vault.oauth.discovery import AuthorizationServer
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
@@ -101,8 +101,8 @@ class Accounts:
     def owners(self) -> list[str]:
         return sorted(self.known)
 
-    async def keep(self, owner: str, connected: Connected, *also: Statement) -> None:
-        await self._vault.put(owner, FIELD, msgspec.json.encode(connected), *also)
+    async def keep(self, owner: str, connected: Connected) -> None:
+        await self._vault.put(owner, FIELD, msgspec.json.encode(connected))
         await self.look_again(owner)
 
     def connected_at(self, owner: str) -> float:

@@ -7,9 +7,10 @@ key rewraps one row, and a new key of the vault reseals every value in one trans
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent_gate.core.ports import Clock
 from agent_gate.errors import ConfigError
@@ -170,13 +171,23 @@ class Vault:
 
     async def _read(self, where: str, params: tuple[str, ...]) -> dict[tuple[str, str], KeptSecret]:
         sql = f"SELECT owner, field, key, sealed, version, updated_at FROM vault WHERE {where} ORDER BY owner"
-        rows = await self._store.read(sql, params)
-        if any(row[2] != self.key.id for row in rows):
-            await self.take_renewal()
+        rows = await self._read_rows(sql, params, self.take_renewal)
         return {
             (owner, field): KeptSecret(self._opened(name, bytes(sealed), owner, field), version, at)
             for owner, field, name, sealed, version, at in rows
         }
+
+    async def _read_rows(
+        self, sql: str, params: tuple[str, ...], find_key: Callable[[], Awaitable[object]]
+    ) -> list[tuple[Any, ...]]:
+        """Rows of owner, field, key and what is sealed with that key, which is known here. They are read again where the
+        key was replaced meanwhile: another gateway did so before, or this one between the reading and now."""
+        for _ in range(ROTATIONS):
+            rows = await self._store.read(sql, params)
+            if all(row[2] == self.key.id for row in rows):
+                break
+            await find_key()
+        return rows
 
     def _opened(self, name: str, sealed: bytes, owner: str, field: str) -> bytes:
         if name != self.key.id:
@@ -186,56 +197,69 @@ class Vault:
         return self.key.open(sealed, *self._place(owner, field))
 
     def putting(self, owner: str, field: str, value: bytes) -> Statement:
-        """The statement that keeps a value, for those who write more with it."""
+        """The statement that keeps a value, for those who write more with it in `write_sealed`."""
         sealed = self.key.seal(value, *self._place(owner, field))
         return Statement(PUT, (owner, field, self.key.id, sealed, self._clock.now()))
 
     def holding(self) -> Statement:
-        """Goes before what is sealed with the key of now: the key stays until both are durable. `Conflict` where
-        another gateway has replaced it."""
+        """Goes before what is sealed with the key of now: the key stays until both are durable. `Conflict` where it was
+        replaced."""
         return Statement(HOLD, (self.key.id,), expect=1)
 
-    async def take_renewal(self) -> bool:
-        """Whether another gateway has replaced the key, which is then known here too."""
-        before = self.key.id
+    async def write_sealed(self, seal: Callable[[], Iterable[Statement]]) -> list[int]:
+        """Write what `seal` makes with the key of now; it is made anew where the key was replaced before that was
+        durable, here or by another gateway. Any other `Conflict` is the caller's."""
+        while True:
+            key = self.key.id
+            try:
+                return await self._store.write(self.holding(), *seal())
+            except Conflict:
+                await self.take_renewal()
+                if self.key.id == key:
+                    raise
+
+    async def take_renewal(self) -> None:
+        """Where another gateway has replaced the key, know the new one."""
         async with self._changing:
             await self._find_key()
-        return self.key.id != before
 
-    async def put(self, owner: str, field: str, value: bytes, *also: Statement) -> None:
-        try:
-            await self._store.write(self.holding(), self.putting(owner, field, value), *also)
-        except Conflict:
-            if also or not await self.take_renewal():
-                raise
-            await self._store.write(self.holding(), self.putting(owner, field, value))
+    async def put(self, owner: str, field: str, value: bytes) -> None:
+        await self.put_all(owner, {field: value})
+
+    async def put_all(self, owner: str, values: Mapping[str, bytes]) -> None:
+        """Keep several values of one owner, all or none."""
+        await self.write_sealed(
+            lambda: [self.putting(owner, field, value) for field, value in values.items()]
+        )
 
     async def put_once(self, owner: str, field: str, value: bytes) -> None:
         """Keep a value where there is none; one that is there stays."""
-        sealed = self.key.seal(value, *self._place(owner, field))
-        first = Statement(PUT_ONCE, (owner, field, self.key.id, sealed, self._clock.now()))
-        try:
-            await self._store.write(self.holding(), first)
-        except Conflict:
-            if await self.take_renewal():
-                await self.put_once(owner, field, value)
 
-    async def swap(self, owner: str, field: str, value: bytes, version: int, *also: Statement) -> None:
+        def first() -> list[Statement]:
+            sealed = self.key.seal(value, *self._place(owner, field))
+            return [Statement(PUT_ONCE, (owner, field, self.key.id, sealed, self._clock.now()))]
+
+        await self.write_sealed(first)
+
+    async def swap(self, owner: str, field: str, value: bytes, version: int) -> None:
         """Replace the value that was read as `version`; `Conflict` where somebody else did so first."""
-        sealed = self.key.seal(value, *self._place(owner, field))
-        change = (self.key.id, sealed, self._clock.now(), owner, field, version)
-        await self._store.write(self.holding(), Statement(SWAP, change, expect=1), *also)
+
+        def change() -> list[Statement]:
+            sealed = self.key.seal(value, *self._place(owner, field))
+            given = (self.key.id, sealed, self._clock.now(), owner, field, version)
+            return [Statement(SWAP, given, expect=1)]
+
+        await self.write_sealed(change)
 
     async def write(self, *statements: Statement) -> list[int]:
         """Change what is kept by statements of the caller's own."""
         return await self._store.write(*statements)
 
-    def removing(self, owner: str, field: str) -> Statement:
-        return Statement("DELETE FROM vault WHERE owner = ? AND field = ?", (owner, field))
-
-    async def remove(self, owner: str, field: str, *also: Statement) -> bool:
+    async def remove(self, owner: str, field: str) -> bool:
         """Forget a value; false where there was none."""
-        counts = await self._store.write(self.removing(owner, field), *also)
+        counts = await self._store.write(
+            Statement("DELETE FROM vault WHERE owner = ? AND field = ?", (owner, field))
+        )
         return counts[0] > 0
 
     async def rotate(self) -> int:
@@ -254,7 +278,8 @@ class Vault:
 
     async def _rotate_once(self) -> int:
         """`Conflict` where a value came or changed between reading and writing: it would be lost with its key."""
-        rows = await self._store.read("SELECT owner, field, key, sealed, version FROM vault")
+        sql = "SELECT owner, field, key, sealed, version FROM vault"
+        rows = await self._read_rows(sql, (), self._find_key)
         fresh = SealingKey(os.urandom(KEY_BYTES))
         resealed = [self._resealing(fresh, *row) for row in rows]
         secret = self._next_master()
