@@ -312,6 +312,13 @@ async def test_a_value_is_sealed_with_the_key_that_another_gateway_put_in_place(
         assert found.value == CANARY
 
 
+async def test_after_a_rotation_the_key_is_where_the_vault_says(folder: Path) -> None:
+    async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
+        before = vault.where
+        await vault.rotate()
+        assert (vault.where, Path(vault.where).is_file()) == (before, True)
+
+
 async def test_a_key_is_replaced_again_by_a_gateway_that_did_not_hear_of_the_first_time(
     settings: StoreSettings, folder: Path
 ) -> None:

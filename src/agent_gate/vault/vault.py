@@ -291,7 +291,7 @@ class Vault:
         )
         self._key = fresh
         if secret.where.endswith(master.NEXT_FILE):
-            (self._folder / master.NEXT_FILE).replace(self._folder / master.FILE)
+            self.where = str((self._folder / master.NEXT_FILE).replace(self._folder / master.FILE))
         return len(resealed)
 
     def _resealing(
